@@ -1,0 +1,73 @@
+# Every target sets up what it needs in an environment of its own (.venv*), once, and again when requirements change.
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := .venv-demo
+LOCK := .venv-lock
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
+CODE := $(wildcard src tests bench tools apps)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format bench bench-short mutate docs lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo '  Options go in ARGS, as in: make test ARGS="-k proxy -x"'
+
+run: $(DEMO)/.project ## See rows race, with and without raceproof
+	@$(DEMO)/bin/raceproof demo $(ARGS)
+
+test: $(VENV)/.project ## Run the tests against real servers, which they start themselves
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.project ## Lint, formatting, types, and who may import what
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/check_apps.py
+
+format: $(VENV)/.project ## Format the code and fix what lint can fix
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.project ## Measure us beside the raw drivers and our peers
+	$(BIN)/python -m bench $(ARGS)
+
+bench-short: $(VENV)/.project ## The same in a minute, with less precise figures
+	$(BIN)/python -m bench --short $(ARGS)
+
+mutate: $(VENV)/.project ## Break each guard on purpose and see a test turn red
+	$(BIN)/python -m tools.mutate $(ARGS)
+
+docs: $(VENV)/.project ## Write the generated parts of the documentation
+	$(BIN)/python -m tools.generate_docs $(ARGS)
+
+lock: $(LOCK)/.requirements ## Pin the newest versions: requirements/*.in to *.txt
+	for name in demo test lock; do \
+	  $(LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \
+	    --generate-hashes --no-emit-index-url --no-annotate --no-header \
+	    requirements/$$name.in --output-file requirements/$$name.txt; \
+	done
+
+clean: ## Remove environments, caches and builds
+	rm -rf .venv* build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
+
+# Stamps: the pinned packages, then the project itself.
+
+$(VENV)/.requirements: requirements/test.txt
+$(DEMO)/.requirements: requirements/demo.txt
+$(LOCK)/.requirements: requirements/lock.txt
+
+%/.requirements:
+	$(PYTHON) -m venv --clear $*
+	$*/bin/python $(PIP_INSTALL) --require-hashes --requirement $^
+	@touch $@
+
+%/.project: %/.requirements pyproject.toml
+	$*/bin/python $(PIP_INSTALL) --no-build-isolation --editable .
+	@touch $@

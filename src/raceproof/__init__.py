@@ -1,0 +1,46 @@
+"""raceproof: race-proof state for the rows you already have."""
+
+from raceproof.errors import CallError, DeclarationError, MissingExtra, NotReached, RaceproofError
+from raceproof.events import Event, log_to, subscribe, subscribed
+from raceproof.lifecycle import History, Lifecycle, Move, Spec, move, spec_of
+from raceproof.look import HistoryEntry
+from raceproof.outcome import Already, Answer, Conflict, Lost, Missing, Moved, Refused, Unknown
+from raceproof.predicate import column, sql
+from raceproof.store import AsyncStore, Store
+from raceproof.stores.bind import bind
+from raceproof.stores.connect import connect
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Already",
+    "Answer",
+    "AsyncStore",
+    "CallError",
+    "Conflict",
+    "DeclarationError",
+    "Event",
+    "History",
+    "HistoryEntry",
+    "Lifecycle",
+    "Lost",
+    "Missing",
+    "MissingExtra",
+    "Move",
+    "Moved",
+    "NotReached",
+    "RaceproofError",
+    "Refused",
+    "Spec",
+    "Store",
+    "Unknown",
+    "bind",
+    "column",
+    "connect",
+    "log_to",
+    "move",
+    "spec_of",
+    "sql",
+    "subscribe",
+    "subscribed",
+]

@@ -1,0 +1,216 @@
+"""Moves on Redis and Valkey: one script for one decision, or for many; see `redis.lua` beside this file.
+
+Promise: the script is static and every key that it touches is in KEYS. A row is a hash at `<table>:<key>`; its history is
+a stream at `<table>/history:<key>`. With `cluster=True` the key's text is the hash tag of both.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from raceproof.errors import CallError
+from raceproof.lifecycle import Spec
+from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
+from raceproof.moves.request import KeyParts, MoveRequest, key_text
+from raceproof.outcome import Answer
+from raceproof.predicate import Comparison
+from raceproof.statement import AcknowledgementLost, Conflicted, Program, Row, Rows, Statement, source
+
+SCRIPT = source("raceproof.moves", "redis.lua")
+
+# A script holds up the whole server while it runs: a bulk is cut into pieces of this many rows.
+_ROWS_IN_ONE_SCRIPT = 500
+
+_HISTORY = ("move", "outcome", "before", "after", "revision", "actor", "reason", "call", "at")
+
+
+class RedisMoves:
+    """The programs of moves, with the descriptions of moves that they have encoded so far."""
+
+    def __init__(self, cluster: bool = False) -> None:
+        self._cluster = cluster
+        self._encoded: dict[tuple[Any, ...], str] = {}
+
+    def row_key(self, spec: Spec[Any], parts: KeyParts) -> str:
+        text = key_text(parts)
+        return f"{spec.table}:{{{text}}}" if self._cluster else f"{spec.table}:{text}"
+
+    def history_key(self, spec: Spec[Any], parts: KeyParts) -> str:
+        text = key_text(parts)
+        return f"{spec.table}/history:{{{text}}}" if self._cluster else f"{spec.table}/history:{text}"
+
+    def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
+        """Move one row by its key."""
+        return (yield from self._script([request]))[0]
+
+    def many(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+        """Move many rows of one shape by their keys; each row is a decision of its own."""
+        answers: list[Answer[Any, Any]] = []
+        size = 1 if self._cluster else _ROWS_IN_ONE_SCRIPT
+        for start in range(0, len(requests), size):
+            answers += yield from self._script(requests[start : start + size])
+        return answers
+
+    def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
+        """Move all rows that match the guards. Redis has no index over hashes: this walks all keys of the table."""
+        spec = request.move.lifecycle
+        if self._cluster:
+            raise CallError(f"{request.move}: a predicate cannot be searched for on a cluster; pass the keys")
+        answers: list[Answer[Any, Any]] = []
+        cursor: Any = "0"
+        while True:
+            ((cursor, names),) = yield Statement(
+                "scan", "SCAN", (cursor, "MATCH", f"{_glob(spec.table)}:*", "COUNT", 1000)
+            )
+            found = [
+                replace(request, key=key, parts=parts) for key, parts in _keys(spec, request.parts, names)
+            ]
+            while found:
+                size = (
+                    _ROWS_IN_ONE_SCRIPT if limit is None else min(_ROWS_IN_ONE_SCRIPT, limit - len(answers))
+                )
+                if size <= 0:
+                    return answers
+                rows, found = found[:size], found[size:]
+                answers += [answer for answer in (yield from self._script(rows)) if answer.won]
+            if _text(cursor) == "0":
+                return answers
+
+    def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]:
+        """The hash with all its fields, or None."""
+        (found,) = yield Statement("read", "HGETALL", (self.row_key(spec, parts),))
+        return _fields(found) or None
+
+    def history(self, spec: Spec[Any], parts: KeyParts, limit: int) -> Program[Rows]:
+        """The newest entries of the row's stream, newest first."""
+        (entries,) = yield Statement(
+            "history", "XREVRANGE", (self.history_key(spec, parts), "+", "-", "COUNT", limit)
+        )
+        return [[_fields(fields).get(name) for name in _HISTORY] for _, fields in entries]
+
+    def _script(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+        first = requests[0]
+        spec = first.move.lifecycle
+        keys = [self.row_key(spec, request.parts) for request in requests]
+        if spec.history:
+            keys += [self.history_key(spec, request.parts) for request in requests]
+        params = [self._describe(first), _seconds(first.now)]
+        params += [_encode_call(request) for request in requests]
+        try:
+            rows = yield Statement("move", SCRIPT, params, keys)
+        except AcknowledgementLost as lost:
+            return [unknown(request, lost.__cause__ or lost) for request in requests]
+        except Conflicted as lost:
+            return [conflict(request, lost.__cause__ or lost) for request in requests]
+        return [_answer(request, row) for request, row in zip(requests, rows, strict=True)]
+
+    def _describe(self, request: MoveRequest) -> str:
+        if len(request.where) > len(request.move.where):
+            return json.dumps(_description(request))
+        shape = (request.move, request.returning)
+        encoded = self._encoded.get(shape)
+        if encoded is None:
+            encoded = self._encoded[shape] = json.dumps(_description(request))
+        return encoded
+
+
+def _description(request: MoveRequest) -> dict[str, Any]:
+    move = request.move
+    spec = move.lifecycle
+    guards = []
+    for predicate in request.where:
+        if not isinstance(predicate, Comparison):
+            raise CallError(
+                f"{move}: sql({str(predicate)!r}) cannot be decided by Redis; write it with column(…)"
+            )
+        guards.append([predicate.column, predicate.operator, predicate.value])
+    return {
+        "lifecycle": spec.name,
+        "move": move.name,
+        "column": spec.column,
+        "sources": [str(source) for source in move.sources],
+        "target": str(move.target),
+        "revision": spec.revision or False,
+        "fence": spec.fence or False,
+        "stamps": list(move.stamp),
+        "history": spec.history is not None,
+        "losers": spec.history is not None and spec.history.losers,
+        "guards": guards,
+        "returning": list(request.returning),
+    }
+
+
+def _encode_call(request: MoveRequest) -> str:
+    if not request.set:
+        set_, clear = {}, []
+    else:
+        set_ = {column: _field(column, value) for column, value in request.set.items() if value is not None}
+        clear = [column for column, value in request.set.items() if value is None]
+    return json.dumps(
+        [
+            request.fence,
+            request.revision,
+            request.by,
+            request.reason,
+            request.call or "",
+            request.repeat,
+            set_,
+            clear,
+        ]
+    )
+
+
+def _field(column: str, value: Any) -> str:
+    """A value as a hash field: Redis keeps texts."""
+    if isinstance(value, bytes | bytearray | list | dict | tuple | set):
+        raise CallError(
+            f"column {column!r}: a hash field of Redis keeps text and numbers, not {type(value).__name__}"
+        )
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any]:
+    if not row:
+        return missing(request)
+    before, revision, fence, unmet, won, after, by, replayed, *returned = row
+    if won:
+        values = () if replayed else [_text(value) for value in returned]
+        return moved(request, _text(before), after, None if replayed else request.row(values), bool(replayed))
+    return not_moved(request, _text(before), revision, fence, unmet, _text(by))
+
+
+def _fields(found: Any) -> dict[str, Any]:
+    """A hash as Redis returns it: a mapping, or names and values in turn."""
+    pairs = found.items() if isinstance(found, dict) else zip(found[::2], found[1::2], strict=True)
+    return {_text(name): _text(value) for name, value in pairs}
+
+
+def _text(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _seconds(now: datetime | None) -> str:
+    return "" if now is None else f"{now.timestamp():.6f}"
+
+
+def _glob(text: str) -> str:
+    return "".join(f"\\{character}" if character in "*?[]\\^" else character for character in text)
+
+
+def _keys(spec: Spec[Any], parts: KeyParts, names: Sequence[Any]) -> Iterator[tuple[Any, KeyParts]]:
+    """The keys of rows among names of Redis keys; with a tenant, of its rows alone."""
+    for name in names:
+        text = _text(name)[len(spec.table) + 1 :]
+        found = tuple(_unescape(part) for part in text.split(":")) if len(spec.key_columns) > 1 else (text,)
+        if len(found) != len(spec.key_columns) or (spec.tenant and found[0] != str(parts[0])):
+            continue
+        own = found[1:] if spec.tenant else found
+        yield (own if len(own) > 1 else own[0]), found
+
+
+def _unescape(part: str) -> str:
+    return part.replace("%3A", ":").replace("%25", "%")

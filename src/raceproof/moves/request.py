@@ -1,0 +1,172 @@
+"""One call of a move, checked against its declaration before the store hears of it."""
+
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from raceproof.errors import CallError
+from raceproof.lifecycle import Move, Spec
+from raceproof.predicate import Predicate, Where, predicates
+
+KeyParts = tuple[Any, ...]
+Returning = type[Any] | Iterable[str] | None
+
+
+@dataclass(slots=True)
+class MoveRequest:
+    """What is asked: which move, of which row, and everything that goes along with it."""
+
+    move: Move[Any]
+    key: Any
+    parts: KeyParts
+    set: Mapping[str, Any]
+    where: tuple[Predicate, ...]
+    by: str | None
+    reason: str | None
+    fence: int | None
+    revision: int | None
+    call: str | None
+    repeat: bool
+    returning: tuple[str, ...]
+    row_type: type[Any] | None
+    now: datetime | None
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Calls of the same shape have the same statement text, and can share one statement."""
+        return (
+            self.move,
+            tuple(self.set),
+            tuple([predicate.text("") for predicate in self.where]) if self.where else (),
+            self.fence is not None,
+            self.revision is not None,
+            self.returning,
+            self.now is not None,
+        )
+
+    def row(self, values: Iterable[Any]) -> Any:
+        """The returned columns in the form that the caller asked for."""
+        if not self.returning:
+            return None
+        named = dict(zip(self.returning, values, strict=True))
+        return self.row_type(**named) if self.row_type else named
+
+
+def request(
+    move: Move[Any],
+    key: Any,
+    *,
+    tenant: Any = None,
+    set: Mapping[str, Any] | None = None,
+    where: Where = (),
+    by: str | None = None,
+    reason: str | None = None,
+    fence: int | None = None,
+    revision: int | None = None,
+    call: str | None = None,
+    returning: Returning = None,
+    now: datetime | None = None,
+) -> MoveRequest:
+    """Check a call; every error here comes before anything was sent."""
+    if not isinstance(move, Move):
+        raise CallError(f"{move!r} is not a move; pass one that a lifecycle declares, as in Command.ack")
+    spec = move.lifecycle
+    if set and (unknown := [column for column in set if column not in move.sets]):
+        raise CallError(
+            f"{move} may not set {', '.join(map(repr, unknown))}; it declares sets={list(move.sets)}, add the column there"
+        )
+    if fence is not None and spec.fence is None:
+        raise CallError(f"{move}: a fence was given, but the lifecycle declares no fence= column")
+    if revision is not None and spec.revision is None:
+        raise CallError(f"{move}: a revision was given, but the lifecycle declares no revision= column")
+    if call is not None and spec.history is None:
+        raise CallError(f"{move}: call= is remembered in the history, but the lifecycle declares none")
+    if now is not None and now.tzinfo is None:
+        raise CallError(f"{move}: now= must have a time zone, as in datetime.now(timezone.utc)")
+    for text in (by, reason, call):
+        if text is not None and (not isinstance(text, str) or "\0" in text):
+            raise CallError(f"{move}: by=, reason= and call= are texts without NUL, not {text!r}")
+    names, row_type = _returning(move, returning)
+    return MoveRequest(
+        move,
+        key,
+        key_parts(spec, key, tenant),
+        set or {},
+        move.where if isinstance(where, tuple) and not where else move.where + predicates(where),
+        by,
+        reason,
+        fence,
+        revision,
+        call or (_next_call() if spec.history else None),
+        call is not None,
+        names,
+        row_type,
+        now,
+    )
+
+
+_SCALARS = (str, int, UUID)
+
+
+def key_parts(spec: Spec[Any], key: Any, tenant: Any) -> KeyParts:
+    """A key as one value for each key column, the tenant first."""
+    parts: KeyParts = key if isinstance(key, tuple) else (key,)
+    if len(parts) != len(spec.key):
+        raise CallError(f"{spec}: a key is {_expected(spec)}, not {key!r}")
+    if spec.tenant:
+        if tenant is None:
+            raise CallError(f"{spec} has a tenant column: say whose rows with bind(…, tenant=…)")
+        parts = (tenant, *parts)
+    for part in parts:
+        if not isinstance(part, _SCALARS) or isinstance(part, bool):
+            raise CallError(f"{spec}: a key is text, int or UUID, or a tuple of these, not {key!r}")
+        if isinstance(part, str) and "\0" in part:
+            raise CallError(f"{spec}: a key must not contain a NUL character: {key!r}")
+    return parts
+
+
+def key_text(parts: KeyParts) -> str:
+    """A key as one text, as it stands in the history and in Redis: parts joined by a colon, escaped so none can collide."""
+    if len(parts) == 1:
+        return str(parts[0])
+    return ":".join(str(part).replace("%", "%25").replace(":", "%3A") for part in parts)
+
+
+def _expected(spec: Spec[Any]) -> str:
+    return spec.key[0] if len(spec.key) == 1 else "a tuple (" + ", ".join(spec.key) + ")"
+
+
+def _returning(move: Move[Any], returning: Returning) -> tuple[tuple[str, ...], type[Any] | None]:
+    if returning is None:
+        return (), None
+    if isinstance(returning, type):
+        if not is_dataclass(returning):
+            raise CallError(f"{move}: returning= takes a dataclass or names of columns, not {returning!r}")
+        return tuple(one.name for one in fields(returning) if one.init), returning
+    names = (returning,) if isinstance(returning, str) else tuple(returning)
+    if not names:
+        raise CallError(f"{move}: returning= names no column")
+    return names, None
+
+
+# Ids of calls, so that a call whose acknowledgement was lost can be asked about. Unique across processes by a random
+# start for each process, a fork included; never compared with anything but themselves.
+_numbers = count(1)
+_incarnation = secrets.token_hex(8)
+
+
+def _reincarnate() -> None:
+    global _incarnation
+    _incarnation = secrets.token_hex(8)
+
+
+os.register_at_fork(after_in_child=_reincarnate)
+
+
+def _next_call() -> str:
+    return f"{_incarnation}-{next(_numbers):x}"

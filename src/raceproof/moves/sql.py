@@ -1,0 +1,109 @@
+"""The slots that PostgreSQL's and SQLite's texts have in common: a declaration and the shape of a call, as SQL."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from raceproof.lifecycle import Spec
+from raceproof.moves.answer import FENCE, FIRST_PREDICATE, REVISION
+from raceproof.moves.request import MoveRequest
+from raceproof.quoting import identifier, literal, qualified
+from raceproof.statement import lines
+
+
+def declared(spec: Spec[Any]) -> dict[str, str]:
+    """Slots that depend on the lifecycle alone."""
+    return {
+        "table": qualified(spec.table),
+        "status": identifier(spec.column),
+        "lifecycle": literal(spec.name),
+        "history": qualified(spec.history.table) if spec.history else "",
+        "key_matches": lines(
+            (f"t.{identifier(c)} = {{$key_{i}}}" for i, c in enumerate(spec.key_columns)), " AND"
+        ),
+        "tenant_matches": f"t.{identifier(spec.tenant)} = {{$key_0}}" if spec.tenant else "",
+    }
+
+
+def key_text(spec: Spec[Any], cast: str) -> str:
+    """`raceproof.moves.request.key_text` in SQL, from the row `t`; `cast` is how the dialect makes text of a column."""
+    columns = [cast.format(f"t.{identifier(column)}") for column in spec.key_columns]
+    if len(columns) == 1:
+        return columns[0]
+    return " || ':' || ".join(f"replace(replace({column}, '%', '%25'), ':', '%3A')" for column in columns)
+
+
+def assignments(request: MoveRequest, now: str, value: str) -> str:
+    """What the move writes into the row; `value` is where the value of a set column comes from."""
+    spec = request.move.lifecycle
+    written = [f"{identifier(spec.column)} = {literal(request.move.target)}"]
+    if spec.revision:
+        column = identifier(spec.revision)
+        written.append(f"{column} = COALESCE(t.{column}, 0) + 1")
+    written += [f"{identifier(stamp)} = {now}" for stamp in request.move.stamp]
+    written += [f"{identifier(column)} = {value.format(i)}" for i, column in enumerate(request.set)]
+    return lines(written, ",")
+
+
+def guards(
+    request: MoveRequest, fence: str = "{$fence}", revision: str = "{$revision}"
+) -> list[tuple[int, str]]:
+    """The guards of this call beside the status, each with its bit."""
+    spec = request.move.lifecycle
+    found = []
+    if request.fence is not None and spec.fence:
+        found.append((FENCE, f"t.{identifier(spec.fence)} = {fence}"))
+    if request.revision is not None and spec.revision:
+        found.append((REVISION, f"t.{identifier(spec.revision)} = {revision}"))
+    bit = FIRST_PREDICATE
+    for index, predicate in enumerate(request.where):
+        found.append((bit, predicate.text(f"where_{index}")))
+        bit *= 2
+    return found
+
+
+def unmet(found: list[tuple[int, str]]) -> str:
+    """The guards that do not hold, as one number; NULL does not hold."""
+    return "\n         + ".join(f"CASE WHEN {text} THEN 0 ELSE {bit} END" for bit, text in found) or "0"
+
+
+def sources(request: MoveRequest) -> str:
+    return ", ".join(literal(source) for source in request.move.sources)
+
+
+def layout(request: MoveRequest) -> tuple[str, ...]:
+    """The names of the parameters of a call, in the order in which `flat` lists their values."""
+    where = [name for i, predicate in enumerate(request.where) for name in predicate.values(f"where_{i}")]
+    return (
+        *(f"key_{i}" for i in range(len(request.parts))),
+        *(f"set_{i}" for i in range(len(request.set))),
+        *where,
+        *("fence", "revision", "by", "reason", "call", "now"),
+    )
+
+
+def flat(request: MoveRequest) -> tuple[Any, ...]:
+    """The values of one call; calls of the same shape list them in the same order."""
+    extra: tuple[Any, ...] = ()
+    if request.set:
+        extra = tuple(request.set.values())
+    for predicate in request.where:
+        extra += tuple(predicate.values("").values())
+    return (
+        *request.parts,
+        *extra,
+        request.fence,
+        request.revision,
+        request.by,
+        request.reason,
+        request.call,
+        request.now,
+    )
+
+
+def values(request: MoveRequest) -> dict[str, Any]:
+    """The same by name."""
+    return dict(zip(layout(request), flat(request), strict=True))
+
+
+def column_list(names: Mapping[str, str] | tuple[str, ...], prefix: str) -> str:
+    return "".join(f", {prefix}{identifier(name)}" for name in names)

@@ -1,0 +1,216 @@
+"""Moves on SQLite, as programs over the statements in `sqlite.sql`.
+
+Promise: the write lock is taken before the row is looked at, so no statement here can fail for a stale snapshot, and the
+guards stand in the WHERE of the write all the same. All statements of one call are one transaction, or one savepoint.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from raceproof.lifecycle import Spec
+from raceproof.moves import sql
+from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
+from raceproof.moves.request import KeyParts, MoveRequest, key_text
+from raceproof.outcome import Answer
+from raceproof.quoting import identifier, literal, split_qualified
+from raceproof.statement import (
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    AcknowledgementLost,
+    Conflicted,
+    Prepared,
+    Program,
+    Rows,
+    Style,
+    lines,
+    templates,
+)
+
+_TEMPLATES = templates("raceproof.moves", "sqlite.sql")
+_TEXTS: "dict[Style, dict[tuple[Any, ...], _Texts]]" = {}
+
+
+class SqliteMoves:
+    """The programs of moves; texts are rendered once for a style of placeholder and shared by all connections."""
+
+    def __init__(self, style: Style) -> None:
+        self.style: Style = style
+        self._texts = _TEXTS.setdefault(style, {})
+
+    def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
+        """Move one row by its key."""
+        texts = self._texts_of(request)
+        try:
+            yield texts.begin
+            try:
+                answer = yield from self._decide(request, texts)
+            except BaseException:
+                yield ROLLBACK
+                raise
+            yield COMMIT
+        except AcknowledgementLost as lost:
+            return unknown(request, lost.__cause__ or lost)
+        except Conflicted as lost:
+            return conflict(request, lost.__cause__ or lost)
+        return answer
+
+    def many(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+        """Move many rows by their keys, all in one transaction."""
+        if not requests:
+            return []
+        try:
+            yield self._texts_of(requests[0]).begin
+            try:
+                answers = []
+                for request in requests:
+                    answers.append((yield from self._decide(request, self._texts_of(request))))
+            except BaseException:
+                yield ROLLBACK
+                raise
+            yield COMMIT
+        except AcknowledgementLost as lost:
+            return [unknown(request, lost.__cause__ or lost) for request in requests]
+        except Conflicted as lost:
+            return [conflict(request, lost.__cause__ or lost) for request in requests]
+        return answers
+
+    def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
+        """Move all rows that match the request's guards and are at a source of its move."""
+        texts = self._texts_of(request)
+        values = dict(zip(sql.layout(request), _bindable(sql.flat(request)), strict=True))
+        spec = request.move.lifecycle
+        try:
+            yield texts.begin
+            try:
+                rows = yield texts.matching.bind({**values, "limit": -1 if limit is None else limit})
+                answers = []
+                for key in rows:
+                    parts = tuple(key)
+                    own = parts[1:] if spec.tenant else parts
+                    one = replace(request, key=own if len(own) > 1 else own[0], parts=parts)
+                    answers.append((yield from self._decide(one, texts)))
+            except BaseException:
+                yield ROLLBACK
+                raise
+            yield COMMIT
+        except AcknowledgementLost as lost:
+            return [unknown(request, lost.__cause__ or lost)]
+        except Conflicted as lost:
+            return [conflict(request, lost.__cause__ or lost)]
+        return answers
+
+    def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]:
+        """The row with all its columns, or None."""
+        *_, table = split_qualified(spec.table)
+        columns = _TEMPLATES["move.columns"].prepare({"table_name": literal(table)}, self.style)
+        names = [str(name) for name, _ in (yield columns.bind({}))]
+        slots = {**sql.declared(spec), "columns": ", ".join(f"t.{identifier(name)}" for name in names) or "1"}
+        statement = _TEMPLATES["move.read"].prepare(slots, self.style)
+        rows = yield statement.bind({f"key_{i}": part for i, part in enumerate(_bindable(parts))})
+        return dict(zip(names, rows[0], strict=True)) if rows else None
+
+    def history(self, spec: Spec[Any], parts: KeyParts, limit: int) -> Program[Rows]:
+        """The newest rows of the history of one row, newest first."""
+        statement = _TEMPLATES["move.history"].prepare(sql.declared(spec), self.style)
+        return (yield statement.bind({"key": key_text(parts), "limit": limit}))
+
+    def _decide(self, request: MoveRequest, texts: "_Texts") -> Program[Answer[Any, Any]]:
+        values = _bindable(sql.flat(request))
+        rows = yield texts.look(values)
+        if not rows:
+            return missing(request)
+        before, revision, fence, unmet, key = rows[0]
+        if request.repeat:
+            seen = yield texts.replay.bind({"key": key, "call": request.call})
+            if seen:
+                return moved(request, seen[0][0], seen[0][1], None, replayed=True)
+        history = request.move.lifecycle.history
+        written = yield texts.write(values)
+        if written:
+            new_revision, *returned = written[0]
+            if history:
+                yield texts.note((*values, key, "moved", before, new_revision))
+            return moved(request, before, new_revision, request.row(returned))
+        by = None
+        if history:
+            seen = yield texts.who.bind({"key": key})
+            by = seen[0][3] if seen and (seen[0][1], seen[0][2]) == (before, revision) else None
+        answer = not_moved(request, before, revision, fence, unmet, by)
+        if history and history.losers:
+            yield texts.note((*values, key, answer.outcome, before, revision))
+        return answer
+
+    def _texts_of(self, request: MoveRequest) -> "_Texts":
+        shape = request.shape
+        texts = self._texts.get(shape)
+        if texts is None:
+            texts = self._texts[shape] = _Texts(request, self.style)
+        return texts
+
+
+class _Texts:
+    """The finished texts for one shape of call."""
+
+    def __init__(self, request: MoveRequest, style: Style) -> None:
+        spec = request.move.lifecycle
+        guards = sql.guards(request)
+        revision = f"t.{identifier(spec.revision)}" if spec.revision else "NULL"
+        now = "strftime('%Y-%m-%d %H:%M:%f', 'now')" if request.now is None else "{$now}"
+        slots = {
+            **sql.declared(spec),
+            "keys": ", ".join(f"t.{identifier(column)}" for column in spec.key_columns),
+            "revision": revision,
+            "fence": f"t.{identifier(spec.fence)}" if spec.fence else "NULL",
+            "key_text": sql.key_text(spec, "CAST({} AS TEXT)"),
+            "unmet": sql.unmet(guards),
+            "guards": lines((text for _, text in guards), " AND"),
+            "assignments": sql.assignments(request, now, "{{$set_{}}}"),
+            "sources": sql.sources(request),
+            # RETURNING knows only the bare names of the row as written
+            "returning_revision": identifier(spec.revision) if spec.revision else "NULL",
+            "returning": sql.column_list(request.returning, ""),
+            "move": literal(request.move.name),
+            "target": literal(request.move.target),
+            "now": now,
+        }
+
+        def prepared(name: str) -> Prepared:
+            return _TEMPLATES[name].prepare(slots, style)
+
+        layout = sql.layout(request)
+        # BEGIN carries the statement that takes the write lock in a transaction of the caller's
+        self.begin = BEGIN._replace(params=(prepared("move.lock").text,))
+        self.look = prepared("move.look").picking(layout)
+        self.write = prepared("move.write").picking(layout)
+        self.matching = prepared("move.matching")
+        if spec.history:
+            self.note = prepared("move.note").picking((*layout, "key", "outcome", "before", "found_revision"))
+            self.replay = prepared("move.replay")
+            self.who = prepared("move.who")
+
+
+def _bindable(values: Sequence[Any]) -> Sequence[Any]:
+    """SQLite has neither UUIDs nor timestamps: the first are texts, the second texts in UTC."""
+    for value in values:
+        if isinstance(value, _CONVERTED):
+            return [_convert(value) for value in values]
+    return values
+
+
+_CONVERTED = (UUID, datetime)
+
+
+def _convert(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return str(value)
+    return timestamp(value) if isinstance(value, datetime) else value
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment in the form that stamps have: UTC, milliseconds, sorts as text."""
+    moment = moment.astimezone(UTC) if moment.tzinfo else moment
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"

@@ -1,0 +1,80 @@
+-- Moves on SQLite. There is one writer at a time: the program takes the write lock first (BEGIN IMMEDIATE, or
+-- move.lock in the caller's own transaction), so nothing can change between these statements.
+-- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
+
+-- Takes the write lock of the caller's transaction without touching a row; a snapshot that is already stale fails here.
+-- name: move.lock
+UPDATE {table} SET {status} = {status} WHERE 0
+
+-- What the row is, for the answer only: what decides is the WHERE of move.write.
+-- name: move.look
+SELECT t.{status} AS rp_before,
+       {revision} AS rp_revision,
+       {fence} AS rp_fence,
+       {unmet} AS rp_unmet,
+       {key_text} AS rp_key
+FROM {table} AS t
+WHERE {key_matches}
+
+-- name: move.write
+UPDATE {table} AS t
+SET {assignments}
+WHERE {key_matches}
+  -- P1: the row leaves only a status from which this move is declared
+  AND t.{status} IN ({sources})
+  -- P4: and only if the caller's fence, revision and further guards hold
+  AND {guards?}
+RETURNING {returning_revision}{returning}
+
+-- name: move.note
+INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
+VALUES ({lifecycle}, {$key}, {move}, {$outcome}, {$before}, {target}, {$found_revision}, {$by}, {$reason}, {$call}, {now})
+
+-- The keys of all rows that match the guards and are at a source of the move, in key order.
+-- name: move.matching
+SELECT {keys}
+FROM {table} AS t
+WHERE t.{status} IN ({sources})
+  AND {tenant_matches?}
+  AND {guards?}
+ORDER BY {keys}
+LIMIT {$limit}
+
+-- What an earlier call with this id did, if it moved the row.
+-- name: move.replay
+SELECT before, revision
+FROM {history}
+WHERE lifecycle = {lifecycle}
+  AND key = {$key}
+  AND call = {$call}
+  AND outcome = 'moved'
+ORDER BY id DESC
+LIMIT 1
+
+-- Who moved the row last; asked only for a row that a caller has lost.
+-- name: move.who
+SELECT key, after, revision, actor
+FROM {history}
+WHERE lifecycle = {lifecycle}
+  AND key = {$key}
+  AND outcome = 'moved'
+ORDER BY id DESC
+LIMIT 1
+
+-- name: move.read
+SELECT {columns}
+FROM {table} AS t
+WHERE {key_matches}
+
+-- name: move.history
+SELECT move, outcome, before, after, revision, actor, reason, call, at
+FROM {history}
+WHERE lifecycle = {lifecycle}
+  AND key = {$key}
+ORDER BY id DESC
+LIMIT {$limit}
+
+-- name: move.columns
+SELECT name, type
+FROM pragma_table_info({table_name})
+ORDER BY cid

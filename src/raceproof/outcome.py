@@ -1,0 +1,178 @@
+"""The answers to a move. Losing a race is a value: the caller learns what was found, and what would have been allowed.
+
+`won` says that this very call moved the row, `reached` that the row is at the target, whoever moved it. `must()` returns
+the answer if the target is reached and raises `NotReached` otherwise. `if answer:` raises, for it would hide a loss.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from raceproof.errors import NotReached
+from raceproof.lifecycle import Move
+
+S = TypeVar("S", bound=str)
+R = TypeVar("R")
+
+Key = Any
+"""What the caller uses to name a row: text, int, UUID, or a tuple of these for a key of several columns."""
+
+
+class _Answer:
+    """What all answers share."""
+
+    __slots__ = ()
+
+    outcome: ClassVar[str]
+    """The one word for this answer: in events, metric labels, history and logs."""
+    won: ClassVar[bool] = False
+    reached: ClassVar[bool] = False
+
+    def must(self) -> Self:
+        if not self.reached:
+            raise NotReached(self)  # type: ignore[arg-type]
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"an answer is neither true nor false; ask .won or .reached, or match on it ({self})")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(_Answer, Generic[S, R]):
+    """This call moved the row. `replayed`: an earlier call with the same `call` id had done it already."""
+
+    outcome: ClassVar[str] = "moved"
+    won: ClassVar[bool] = True
+    reached: ClassVar[bool] = True
+
+    key: Key
+    move: Move[S]
+    before: S
+    revision: int | None
+    row: R
+    replayed: bool = False
+
+    @property
+    def status(self) -> S:
+        return self.move.target
+
+    def __str__(self) -> str:
+        return f"{self.move} moved {self.key!r} from {self.before} to {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class Already(_Answer, Generic[S]):
+    """The row was at the target before this call; `by` is who moved it there, where a history tells."""
+
+    outcome: ClassVar[str] = "already"
+    reached: ClassVar[bool] = True
+
+    key: Key
+    move: Move[S]
+    revision: int | None
+    by: str | None = None
+
+    @property
+    def status(self) -> S:
+        return self.move.target
+
+    def __str__(self) -> str:
+        return f"{self.move} found {self.key!r} at {self.status} already{_who(self.by)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(_Answer, Generic[S]):
+    """The move is not allowed from `status`, or the guards in `unmet` did not hold. The row was not touched."""
+
+    outcome: ClassVar[str] = "refused"
+
+    key: Key
+    move: Move[S]
+    status: S
+    revision: int | None
+    unmet: tuple[str, ...] = ()
+    by: str | None = None
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The moves that lead out of the status found."""
+        return self.move.lifecycle.moves_from.get(self.status, ())
+
+    def __str__(self) -> str:
+        if self.unmet:
+            return f"{self.move} was refused for {self.key!r} at {self.status}: not {' and not '.join(self.unmet)}"
+        allowed = ", ".join(self.allowed) or "nothing"
+        return f"{self.move} was refused for {self.key!r}: it is at {self.status}{_who(self.by)}; allowed there: {allowed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing(_Answer, Generic[S]):
+    """There is no such row (for this tenant)."""
+
+    outcome: ClassVar[str] = "missing"
+
+    key: Key
+    move: Move[S]
+
+    def __str__(self) -> str:
+        return f"{self.move} found no row {self.key!r} in {self.move.lifecycle.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost(_Answer, Generic[S]):
+    """The caller's fence is no longer the row's: somebody else has taken the row over. `fence` is the newer one."""
+
+    outcome: ClassVar[str] = "lost"
+
+    key: Key
+    move: Move[S]
+    status: S
+    fence: int | None
+    revision: int | None = None
+    by: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.move} lost {self.key!r}: the row carries fence {self.fence} now{_who(self.by)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(_Answer, Generic[S]):
+    """The store was asked and its acknowledgement was lost: the row may have moved or not.
+
+    The same call again is safe; with `call=answer.call` and a history it returns what the first one did.
+    """
+
+    outcome: ClassVar[str] = "unknown"
+
+    key: Key
+    move: Move[S]
+    call: str | None
+    cause: BaseException
+
+    def __str__(self) -> str:
+        again = f"; ask again with call={self.call!r}" if self.call else "; ask again, the move is guarded"
+        return f"{self.move} of {self.key!r} has an unknown end: {_first_line(self.cause)}{again}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict(_Answer, Generic[S]):
+    """The store gave up this transaction for another one: nothing was written, run the transaction again."""
+
+    outcome: ClassVar[str] = "conflict"
+
+    key: Key
+    move: Move[S]
+    cause: BaseException
+
+    def __str__(self) -> str:
+        return f"{self.move} of {self.key!r} met a conflict, run the transaction again: {_first_line(self.cause)}"
+
+
+Answer = Moved[S, R] | Already[S] | Refused[S] | Missing[S] | Lost[S] | Unknown[S] | Conflict[S]
+
+
+def _who(by: str | None) -> str:
+    return f" (by {by})" if by else ""
+
+
+def _first_line(cause: BaseException) -> str:
+    return (str(cause) or type(cause).__name__).splitlines()[0]

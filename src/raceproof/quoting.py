@@ -1,0 +1,66 @@
+"""The one place where names and constants of a declaration become SQL text.
+
+Promise: whatever a caller declares as a table, column or status comes out as exactly that identifier or string
+literal, or as an error; nothing can end a quote early. Values of a call never pass through here: they are parameters.
+Braces are doubled because every text goes through `raceproof.statement` once more, where `{…}` marks a parameter.
+"""
+
+from raceproof.errors import DeclarationError
+
+
+def identifier(name: str) -> str:
+    """Quote one name: `we"ird` becomes `"we""ird"`."""
+    return '"' + _clean(name, "an identifier").replace('"', '""') + '"'
+
+
+def qualified(name: str) -> str:
+    """Quote a table name; a dot separates the schema from the table, inside double quotes it is part of the name."""
+    return ".".join(identifier(part) for part in split_qualified(name))
+
+
+def literal(value: str) -> str:
+    """Quote a constant of the declaration (a status, a move's name) as an SQL string."""
+    return "'" + _clean(value, "a constant").replace("'", "''") + "'"
+
+
+def split_qualified(name: str) -> tuple[str, ...]:
+    """Split `schema.table` at the dots outside double quotes: `audit."odd.name"` is `audit`, `odd.name`."""
+    parts: list[str] = []
+    current: list[str] = []
+    quoted = False
+    position = 0
+    while position < len(name):
+        character = name[position]
+        if character == '"' and quoted and name[position + 1 : position + 2] == '"':
+            current.append('"')
+            position += 1
+        elif character == '"' and (quoted or not current):
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append("".join(current))
+            current = []
+        else:
+            current.append(character)
+        position += 1
+    if quoted:
+        raise DeclarationError(f"table name {name!r}: a double quote is opened and never closed")
+    parts.append("".join(current))
+    if len(parts) > 3 or not all(parts):
+        raise DeclarationError(
+            f"table name {name!r}: write it as table, schema.table or database.schema.table"
+        )
+    return tuple(parts)
+
+
+def _clean(text: str, what: str) -> str:
+    if not isinstance(text, str):
+        raise DeclarationError(f"{what} must be text, not {text!r}")
+    if not text and what == "an identifier":
+        raise DeclarationError("an identifier must not be empty")
+    if "\0" in text:
+        raise DeclarationError(f"{what} must not contain a NUL character: {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DeclarationError(f"{what} must be valid Unicode: {text!r}") from None
+    return text.replace("{", "{{").replace("}", "}}")

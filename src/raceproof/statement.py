@@ -1,0 +1,171 @@
+"""What a primitive yields and a driver runs: statements, their texts in files, and the two runners.
+
+A *Program* is a generator: `rows = yield Statement(…)`, and it returns the outcome. It does no I/O, so the same program
+runs on a sync driver, on an async one, and inside a test that decides what happens between two statements.
+
+A *Text* is an SQL text with `{$name}` where a parameter goes. It is rendered once for each style of placeholder;
+nothing is ever found and replaced in finished SQL.
+"""
+
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from operator import itemgetter
+from string import Formatter
+from typing import Any, Literal, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+Style = Literal["dollar", "question", "format"]
+Row = Sequence[Any]
+Rows = Sequence[Row]
+Values = Mapping[str, Any]
+
+
+class Statement(NamedTuple):
+    """One request to the store; `keys` are the Redis keys that a script touches."""
+
+    name: str
+    text: str
+    params: Sequence[Any] = ()
+    keys: Sequence[str] = ()
+
+
+Program = Generator[Statement, Rows, T]
+
+# A program of several statements encloses them in these; a driver knows what they mean on its connection:
+# its own transaction, or a savepoint in the caller's.
+BEGIN = Statement("begin", "BEGIN")
+COMMIT = Statement("commit", "COMMIT")
+ROLLBACK = Statement("rollback", "ROLLBACK")
+
+
+class Conflicted(Exception):
+    """Raised by a driver: the store gave up this transaction for another (serialization, deadlock, stale snapshot)."""
+
+
+class AcknowledgementLost(Exception):
+    """Raised by a driver: the statement was sent and committed by itself, and no answer came back."""
+
+
+def run(execute: Callable[[Statement], Rows], program: Program[T]) -> T:
+    """Run a program on a sync driver."""
+    try:
+        statement = next(program)
+        while True:
+            try:
+                rows = execute(statement)
+            except Exception as error:
+                statement = program.throw(error)
+            else:
+                statement = program.send(rows)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+async def arun(execute: Callable[[Statement], Awaitable[Rows]], program: Program[T]) -> T:
+    """Run a program on an async driver."""
+    try:
+        statement = next(program)
+        while True:
+            try:
+                rows = await execute(statement)
+            except Exception as error:
+                statement = program.throw(error)
+            else:
+                statement = program.send(rows)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A finished text and the names of the values that it wants, in order."""
+
+    name: str
+    text: str
+    order: tuple[str, ...]
+
+    def bind(self, values: Values) -> Statement:
+        return Statement(self.name, self.text, tuple([values[name] for name in self.order]))
+
+    def picking(self, layout: Sequence[str]) -> Callable[[Sequence[Any]], Statement]:
+        """The same for values that always come in the order of `layout`: the quick way, for texts that are used a lot."""
+        name, text = self.name, self.text
+        places = [layout.index(wanted) for wanted in self.order]
+        if len(places) < 2:
+            return lambda values: Statement(name, text, [values[place] for place in places])
+        pick = itemgetter(*places)
+        return lambda values: Statement(name, text, pick(values))
+
+
+class Template:
+    """One named SQL statement of a file. `{slot}` is filled from a declaration; a line with an empty `{slot?}` goes."""
+
+    def __init__(self, name: str, lines: Sequence[str]) -> None:
+        self.name = name
+        self._lines = [list(Formatter().parse(line)) for line in lines]
+
+    def fill(self, slots: Mapping[str, str]) -> str:
+        """Fill the slots; what comes out still has `{$name}` for its parameters."""
+        lines = []
+        for parts in self._lines:
+            if any(field and field.endswith("?") and not slots[field[:-1]] for _, field, _, _ in parts):
+                continue
+            lines.append("".join(_fill(text, field, slots) for text, field, _, _ in parts))
+        return "\n".join(lines)
+
+    def prepare(self, slots: Mapping[str, str], style: Style) -> Prepared:
+        return prepare(self.name, self.fill(slots), style)
+
+
+def _fill(text: str, field: str | None, slots: Mapping[str, str]) -> str:
+    text = text.replace("{", "{{").replace("}", "}}")
+    if field is None:
+        return text
+    return text + (f"{{{field}}}" if field.startswith("$") else slots[field.removesuffix("?")])
+
+
+def prepare(name: str, text: str, style: Style) -> Prepared:
+    """Number the parameters of a text in the style that a driver wants."""
+    order: list[str] = []
+    out: list[str] = []
+    for literal, field, _, _ in Formatter().parse(text):
+        out.append(literal.replace("%", "%%") if style == "format" else literal)
+        if field is None:
+            continue
+        parameter = field.removeprefix("$")
+        if style == "format":
+            order.append(parameter)
+            out.append("%s")
+            continue
+        if parameter not in order:
+            order.append(parameter)
+        out.append(("$" if style == "dollar" else "?") + str(order.index(parameter) + 1))
+    return Prepared(name, "".join(out), tuple(order))
+
+
+@cache
+def templates(package: str, file: str) -> Mapping[str, Template]:
+    """Read the named statements of an SQL file: each starts with a line `-- name: …`; its comments stay outside."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in source(package, file).splitlines():
+        if line.startswith("-- name: "):
+            lines = found.setdefault(line.removeprefix("-- name: ").strip(), [])
+        elif line.strip() and not line.lstrip().startswith("--"):
+            lines.append(line.rstrip())
+    return {name: Template(name, lines) for name, lines in found.items()}
+
+
+@cache
+def source(package: str, file: str) -> str:
+    return files(package).joinpath(file).read_text(encoding="utf-8")
+
+
+def lines(parts: Iterable[str], separator: str) -> str:
+    """Join what is not empty, one on a line, in the way that a person would write it."""
+    return (separator + "\n      ").join(part for part in parts if part)

@@ -1,0 +1,94 @@
+"""PostgreSQL through asyncpg: a connection or a pool of the caller's.
+
+In a transaction of the caller's nothing is begun or ended here. Outside of one, each statement commits by itself; if the
+connection breaks before the answer has come, nobody knows whether it did: AcknowledgementLost.
+"""
+
+from typing import Any, TypeVar
+
+import asyncpg
+
+from raceproof.moves import PostgresMoves
+from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement
+from raceproof.stores.driver import AsyncDriver
+
+T = TypeVar("T")
+
+_CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_CUT_OFF = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+
+
+class AsyncpgConnection(AsyncDriver):
+    """One asyncpg connection."""
+
+    dialect = "postgres"
+
+    def __init__(self, connection: Any, moves: PostgresMoves | None = None) -> None:
+        self._connection = connection
+        self._began = False
+        self.moves = moves or moves_for(connection)
+
+    @property
+    def settled(self) -> bool:
+        return self._began or not self._connection.is_in_transaction()
+
+    @property
+    def is_closed(self) -> bool:
+        return bool(self._connection.is_closed())
+
+    async def execute(self, statement: Statement) -> Rows:
+        connection = self._connection
+        alone = not connection.is_in_transaction()
+        text = statement.text
+        if text in ("BEGIN", "COMMIT", "ROLLBACK"):
+            if not self._own(text, alone):
+                return ()
+            alone = text == "COMMIT"
+        if connection.is_closed():
+            raise asyncpg.InterfaceError("the connection is closed")
+        try:
+            rows: Rows = await connection.fetch(text, *statement.params)
+        except _CONFLICTS as error:
+            raise Conflicted from error
+        except _CUT_OFF as error:
+            if alone:
+                raise AcknowledgementLost from error
+            raise
+        return rows
+
+    def _own(self, text: str, alone: bool) -> bool:
+        """Whether this BEGIN, COMMIT or ROLLBACK is of a transaction that is ours."""
+        if text == "BEGIN":
+            self._began = alone
+            return alone
+        began, self._began = self._began, False
+        return began and (text == "COMMIT" or not alone)
+
+
+class AsyncpgPool(AsyncDriver):
+    """An asyncpg pool: each call takes a connection from it, and pays for the pool's reset."""
+
+    dialect = "postgres"
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        # which statements the server knows is seen with the first connection; until then, what all versions know
+        self.moves: PostgresMoves = PostgresMoves("dollar", version=0)
+
+    async def run(self, program: Program[T]) -> T:
+        async with self._pool.acquire() as connection:
+            if not self.moves.version:
+                self.moves = moves_for(connection)
+            return await AsyncpgConnection(connection, self.moves).run(program)
+
+
+def moves_for(connection: Any) -> PostgresMoves:
+    return PostgresMoves("dollar", connection.get_server_version().major)

@@ -1,0 +1,88 @@
+"""`bind`: the primitives on a connection that the caller has already. It opens nothing and closes nothing."""
+
+import importlib
+from typing import TYPE_CHECKING, Any, overload
+
+from raceproof.errors import CallError
+from raceproof.store import AsyncStore, Store
+from raceproof.stores.driver import AsyncDriver, Driver
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    import asyncpg
+    import psycopg
+    import redis
+    import redis.asyncio
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+    from sqlalchemy.orm import Session
+
+    SyncConnection = (
+        sqlite3.Connection
+        | psycopg.Connection[Any]
+        | redis.Redis
+        | Connection
+        | Session
+        | BaseDatabaseWrapper
+    )
+    AsyncConnectionLike = (
+        asyncpg.Connection[Any]
+        | asyncpg.Pool[Any]
+        | asyncpg.pool.PoolConnectionProxy[Any]
+        | psycopg.AsyncConnection[Any]
+        | redis.asyncio.Redis
+        | AsyncConnection
+        | AsyncSession
+    )
+
+# class of the connection -> module and class of its driver. Looked up by name, so that nothing is imported in vain.
+_DRIVERS = {
+    "asyncpg.connection.Connection": "asyncpg.AsyncpgConnection",
+    "asyncpg.pool.PoolConnectionProxy": "asyncpg.AsyncpgConnection",
+    "asyncpg.pool.Pool": "asyncpg.AsyncpgPool",
+    "psycopg.Connection": "psycopg.PsycopgConnection",
+    "psycopg.AsyncConnection": "psycopg.AsyncPsycopgConnection",
+    "sqlite3.Connection": "sqlite.SqliteConnection",
+    "redis.client.Redis": "redis.RedisClient",
+    "redis.asyncio.client.Redis": "redis.AsyncRedisClient",
+    "redis.cluster.RedisCluster": "redis.RedisCluster",
+    "redis.asyncio.cluster.RedisCluster": "redis.AsyncRedisCluster",
+    "sqlalchemy.engine.base.Connection": "sqlalchemy.SqlalchemyConnection",
+    "sqlalchemy.orm.session.Session": "sqlalchemy.SqlalchemySession",
+    "sqlalchemy.ext.asyncio.engine.AsyncConnection": "sqlalchemy.AsyncSqlalchemyConnection",
+    "sqlalchemy.ext.asyncio.session.AsyncSession": "sqlalchemy.AsyncSqlalchemySession",
+    "django.db.backends.base.base.BaseDatabaseWrapper": "django.DjangoConnection",
+    "django.utils.connection.ConnectionProxy": "django.DjangoConnection",
+}
+
+
+@overload
+def bind(connection: "SyncConnection", *, tenant: Any = None, **settings: Any) -> Store: ...
+@overload
+def bind(connection: "AsyncConnectionLike", *, tenant: Any = None, **settings: Any) -> AsyncStore: ...
+
+
+def bind(connection: Any, *, tenant: Any = None, **settings: Any) -> Store | AsyncStore:
+    """Use the primitives on your own connection, inside your own transaction.
+
+    Takes an asyncpg connection or pool, a psycopg connection (sync or async), a sqlite3 connection, a SQLAlchemy
+    Connection or Session (sync or async), Django's connection, a redis-py client (sync or async). `tenant` is the value
+    of the tenant column where the lifecycle has one. `cluster=True` gives a redis-py client hash-tagged keys.
+    """
+    for cls in type(connection).__mro__:
+        driver = _DRIVERS.get(f"{cls.__module__}.{cls.__qualname__}")
+        if driver is not None:
+            module, name = driver.split(".")
+            made = getattr(importlib.import_module(f"raceproof.stores.{module}"), name)(
+                connection, **settings
+            )
+            if isinstance(made, AsyncDriver):
+                return AsyncStore(made, tenant)
+            assert isinstance(made, Driver)
+            return Store(made, tenant)
+    raise CallError(
+        f"bind does not know {type(connection).__module__}.{type(connection).__qualname__}; it takes connections of "
+        "asyncpg, psycopg, sqlite3, SQLAlchemy, Django and redis-py (an engine or URL: open a connection, or use connect)"
+    )

@@ -1,0 +1,141 @@
+"""`connect(url)`: for people without a connection of their own. It keeps its connections warm and coalesces async calls."""
+
+import importlib
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from raceproof.errors import CallError, MissingExtra
+from raceproof.store import AsyncStore, Store
+from raceproof.stores.driver import AsyncDriver, Driver
+from raceproof.stores.sqlite import SqliteConnection
+from raceproof.stores.sqlite_writer import SqliteWriter
+from raceproof.stores.warm import WarmDriver
+
+_SCHEMES = {
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "redis": "redis",
+    "rediss": "redis",
+    "valkey": "redis",
+    "valkeys": "redis",
+    "unix": "redis",
+}
+
+
+class Connecting:
+    """What `connect` returns: `with` gives a Store, `async with` an AsyncStore; `.open()` and `await` do so without."""
+
+    def __init__(self, url: str, tenant: Any, settings: dict[str, Any]) -> None:
+        scheme = urlsplit(url).scheme
+        if scheme not in _SCHEMES:
+            raise CallError(
+                f"connect does not know the scheme {scheme!r}; write sqlite:///file.db, postgresql://… or redis://…"
+            )
+        self._kind = _SCHEMES[scheme]
+        self._url = _plain(url)
+        self._tenant = tenant
+        self._settings = settings
+        self._store: Store | None = None
+        self._async_store: AsyncStore | None = None
+
+    def open(self) -> Store:
+        """Connect now, for sync code; close the store when done."""
+        return Store(_open(self._kind, self._url, self._settings), self._tenant)
+
+    async def aopen(self) -> AsyncStore:
+        """Connect now, for async code; close the store when done."""
+        return AsyncStore(await _aopen(self._kind, self._url, self._settings), self._tenant)
+
+    def __await__(self) -> Generator[Any, None, AsyncStore]:
+        return self.aopen().__await__()
+
+    def __enter__(self) -> Store:
+        self._store = self.open()
+        return self._store
+
+    def __exit__(self, *_: object) -> None:
+        if self._store:
+            self._store.close()
+
+    async def __aenter__(self) -> AsyncStore:
+        self._async_store = await self.aopen()
+        return self._async_store
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._async_store:
+            await self._async_store.close()
+
+
+def connect(url: str, *, tenant: Any = None, **settings: Any) -> Connecting:
+    """Open a store by its URL: `sqlite:///file.db`, `postgresql://…` or `redis://…`.
+
+    with connect(url) as db: …            # sync
+    async with connect(url) as db: …      # async, concurrent calls share statements
+
+    Further settings go to the driver's own connect function.
+    """
+    return Connecting(url, tenant, settings)
+
+
+def _open(kind: str, url: str, settings: dict[str, Any]) -> Driver:
+    if kind == "sqlite":
+        return WarmDriver("sqlite", lambda: open_sqlite(url, settings), SqliteConnection)
+    if kind == "postgres":
+        psycopg = _needs("psycopg", "postgres")
+        driver = _needs("raceproof.stores.psycopg", "postgres").PsycopgConnection
+        return WarmDriver("postgres", lambda: psycopg.connect(url, autocommit=True, **settings), driver)
+    redis = _needs("redis", "redis")
+    driver = _needs("raceproof.stores.redis", "redis").RedisClient
+    options = {"single_connection_client": True, **settings}
+    return WarmDriver("redis", lambda: redis.Redis.from_url(url, **options), driver)
+
+
+async def _aopen(kind: str, url: str, settings: dict[str, Any]) -> AsyncDriver:
+    driver: Any
+    if kind == "sqlite":
+        driver = SqliteWriter(lambda: open_sqlite(url, settings))
+    elif kind == "postgres":
+        driver = _needs("raceproof.stores.warm_postgres", "postgres").WarmPostgres(url, settings)
+    else:
+        driver = _needs("raceproof.stores.warm_redis", "redis").WarmRedis(url, settings)
+    await driver.open()
+    made: AsyncDriver = driver
+    return made
+
+
+def open_sqlite(url: str, settings: dict[str, Any]) -> sqlite3.Connection:
+    """A connection for the embedded store: every commit is on the disk before it is told, readers never wait."""
+    path = unquote(urlsplit(url).path)
+    path = path.removeprefix("/") if not path.startswith("//") else path[1:]
+    if path in ("", ":memory:"):
+        raise CallError("sqlite: an embedded store is a file that processes share, as in sqlite:///state.db")
+    if not Path(path).parent.is_dir():
+        raise CallError(f"sqlite: the folder of {path} does not exist; create it first")
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, **{"timeout": 30.0, **settings}
+    )
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _plain(url: str) -> str:
+    """The URL as the drivers know it."""
+    for theirs, ours in (("valkey://", "redis://"), ("valkeys://", "rediss://")):
+        if url.startswith(theirs):
+            return ours + url.removeprefix(theirs)
+    return url
+
+
+def _needs(module: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra(
+            f"{error.name or module} is not installed: pip install 'raceproof[{extra}]'"
+        ) from error

@@ -1,0 +1,79 @@
+"""Django's own connection (`django.db.connection` or `connections["…"]`), on PostgreSQL and SQLite.
+
+Statements go through Django's cursor, so `transaction.atomic` means what it always means.
+"""
+
+from typing import Any
+
+from django.db import connections
+from django.db.utils import Error
+
+from raceproof.errors import CallError
+from raceproof.moves import PostgresMoves, SqliteMoves
+from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
+from raceproof.stores.driver import Driver, Moves
+from raceproof.stores.sqlite import SqliteTransaction
+
+_CONFLICTS = ("40001", "40P01")
+
+
+class DjangoConnection(Driver):
+    """One of Django's database connections, in the thread that it belongs to."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection: Any = connections[connection.alias]
+        vendor = self._connection.vendor
+        if vendor not in ("postgresql", "sqlite"):
+            raise CallError(f"Django on {vendor} is not supported; PostgreSQL and SQLite are")
+        self.dialect = "postgres" if vendor == "postgresql" else "sqlite"
+        self.moves: Moves
+        if self.dialect == "postgres":
+            self.moves = PostgresMoves("format", self._connection.pg_version // 10000)
+        else:
+            self.moves = SqliteMoves("format")
+        self._sqlite = SqliteTransaction()
+        self._began = False
+
+    @property
+    def settled(self) -> bool:
+        return self._began or not self._in_transaction
+
+    @property
+    def _in_transaction(self) -> bool:
+        return bool(self._connection.in_atomic_block or not self._connection.get_autocommit())
+
+    def execute(self, statement: Statement) -> Rows:
+        rows: Rows = ()
+        final = not self._in_transaction and not self._began
+        try:
+            with self._connection.cursor() as cursor:
+                for text, params in self._texts(statement):
+                    cursor.execute(text, params)
+                    rows = cursor.fetchall() if cursor.description else ()
+        except Error as error:
+            self._raise_translated(error, statement, final or statement.text == "COMMIT")
+            raise
+        return rows
+
+    def _texts(self, statement: Statement) -> list[tuple[str, Any]]:
+        if statement.text not in ("BEGIN", "COMMIT", "ROLLBACK"):
+            return [(statement.text, list(statement.params))]
+        if self.dialect == "sqlite":
+            return [(text, None) for text in self._sqlite.texts(statement, self._in_transaction)]
+        if statement.text == "BEGIN":
+            self._began = not self._in_transaction
+            return [("BEGIN", None)] if self._began else []
+        began, self._began = self._began, False
+        return [(statement.text, None)] if began else []
+
+    def _raise_translated(self, error: Error, statement: Statement, final: bool) -> None:
+        original: Any = error.__cause__
+        code = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
+        if code in _CONFLICTS:
+            raise Conflicted from error
+        if self.dialect == "sqlite" and original is not None:
+            translated = self._sqlite.translate(original, statement)
+            if translated is not original:
+                raise translated from error
+        if final and self.dialect == "postgres" and getattr(self._connection.connection, "closed", False):
+            raise AcknowledgementLost from error

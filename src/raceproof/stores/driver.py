@@ -1,0 +1,70 @@
+"""What a store is to the rest of the library: it runs programs, and knows which programs its dialect has."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from raceproof.lifecycle import Spec
+from raceproof.moves import MoveRequest
+from raceproof.moves.request import KeyParts
+from raceproof.outcome import Answer
+from raceproof.statement import Program, Rows, Statement, arun, run
+
+T = TypeVar("T")
+
+
+class Moves(Protocol):
+    """The programs of moves in one dialect."""
+
+    def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]: ...
+    def many(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]: ...
+    def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]: ...
+    def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]: ...
+    def history(self, spec: Spec[Any], parts: KeyParts, limit: int) -> Program[Rows]: ...
+
+
+class Driver:
+    """Runs statements on one kind of sync connection."""
+
+    dialect: str
+    moves: Moves
+
+    @property
+    def settled(self) -> bool:
+        """Whether a decision is final when the call returns; in a transaction of the caller's it is not."""
+        return True
+
+    def execute(self, statement: Statement) -> Rows:
+        raise NotImplementedError
+
+    def run(self, program: Program[T]) -> T:
+        return run(self.execute, program)
+
+    def move(self, request: MoveRequest) -> Answer[Any, Any]:
+        return self.run(self.moves.one(request))
+
+    def close(self) -> None:
+        """Close what this driver opened itself, which is nothing for a connection of the caller's."""
+
+
+class AsyncDriver:
+    """Runs statements on one kind of async connection."""
+
+    dialect: str
+    moves: Moves
+
+    @property
+    def settled(self) -> bool:
+        """Whether a decision is final when the call returns; in a transaction of the caller's it is not."""
+        return True
+
+    async def execute(self, statement: Statement) -> Rows:
+        raise NotImplementedError
+
+    async def run(self, program: Program[T]) -> T:
+        return await arun(self.execute, program)
+
+    async def move(self, request: MoveRequest) -> Answer[Any, Any]:
+        return await self.run(self.moves.one(request))
+
+    async def close(self) -> None:
+        """Close what this driver opened itself, which is nothing for a connection of the caller's."""

@@ -1,0 +1,115 @@
+"""PostgreSQL through psycopg 3, sync and async, on a connection of the caller's.
+
+A psycopg connection that is not in autocommit opens its transaction by itself and leaves the commit to its owner; so do
+we. In autocommit each statement commits by itself, and a connection that breaks before the answer is AcknowledgementLost.
+"""
+
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.rows import tuple_row
+
+from raceproof.moves import PostgresMoves
+from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
+from raceproof.stores.driver import AsyncDriver, Driver
+
+_CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+
+
+class _Transaction:
+    """Which statements end a transaction of ours, on one psycopg connection, sync or async."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._began = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether the next statement commits by itself."""
+        connection = self._connection
+        return (
+            bool(connection.autocommit) and connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
+        )
+
+    @property
+    def settled(self) -> bool:
+        return self._began or self.alone
+
+    def wants(self, text: str, alone: bool) -> bool:
+        """Whether a BEGIN, COMMIT or ROLLBACK is of a transaction that is ours."""
+        if text == "BEGIN":
+            self._began = alone
+            return alone
+        began, self._began = self._began, False
+        return began and (text == "COMMIT" or not self._connection.closed)
+
+    def translate(self, error: psycopg.Error, final: bool) -> Exception:
+        """The driver's error as the library's own kind, if it has one."""
+        if isinstance(error, _CONFLICTS):
+            return Conflicted()
+        if final and isinstance(error, psycopg.OperationalError) and self._connection.closed:
+            return AcknowledgementLost()
+        return error
+
+
+class PsycopgConnection(Driver):
+    """One sync psycopg connection."""
+
+    dialect = "postgres"
+
+    def __init__(self, connection: Any) -> None:
+        self._transaction = _Transaction(connection)
+        self._cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
+        self.moves = PostgresMoves("dollar", connection.info.server_version // 10000)
+
+    @property
+    def settled(self) -> bool:
+        return self._transaction.settled
+
+    def execute(self, statement: Statement) -> Rows:
+        transaction, cursor, text = self._transaction, self._cursor, statement.text
+        final = transaction.alone
+        if text in ("BEGIN", "COMMIT", "ROLLBACK"):
+            if not transaction.wants(text, final):
+                return ()
+            final = text == "COMMIT"
+        try:
+            cursor.execute(text, statement.params)
+            return cursor.fetchall() if cursor.description else ()
+        except psycopg.Error as error:
+            translated = transaction.translate(error, final)
+            if translated is error:
+                raise
+            raise translated from error
+
+
+class AsyncPsycopgConnection(AsyncDriver):
+    """One async psycopg connection."""
+
+    dialect = "postgres"
+
+    def __init__(self, connection: Any) -> None:
+        self._transaction = _Transaction(connection)
+        self._cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
+        self.moves = PostgresMoves("dollar", connection.info.server_version // 10000)
+
+    @property
+    def settled(self) -> bool:
+        return self._transaction.settled
+
+    async def execute(self, statement: Statement) -> Rows:
+        transaction, cursor, text = self._transaction, self._cursor, statement.text
+        final = transaction.alone
+        if text in ("BEGIN", "COMMIT", "ROLLBACK"):
+            if not transaction.wants(text, final):
+                return ()
+            final = text == "COMMIT"
+        try:
+            await cursor.execute(text, statement.params)
+            return await cursor.fetchall() if cursor.description else ()
+        except psycopg.Error as error:
+            translated = transaction.translate(error, final)
+            if translated is error:
+                raise
+            raise translated from error

@@ -1,0 +1,142 @@
+"""Redis and Valkey through redis-py, sync and async, on a client of the caller's.
+
+redis-py repeats a command whose answer did not come, which would turn *moved* into *already* without anyone knowing.
+So a command is sent here once, on a connection from the client's own pool; no answer is AcknowledgementLost.
+On a cluster the client chooses the node, and its own retries stay in force.
+"""
+
+import hashlib
+from functools import cache
+from typing import Any
+
+import redis
+import redis.asyncio
+
+from raceproof.moves import RedisMoves
+from raceproof.statement import AcknowledgementLost, Rows, Statement
+from raceproof.stores.driver import AsyncDriver, Driver
+
+_CUT_OFF = (redis.ConnectionError, redis.TimeoutError, OSError)
+
+
+@cache
+def _sha(script: str) -> str:
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+
+
+def _command(statement: Statement, whole: bool = False) -> tuple[Any, ...]:
+    """A statement as a command: a script by its hash (or whole), anything else as it is."""
+    if not statement.keys:
+        return (statement.text, *statement.params)
+    script = ("EVAL", statement.text) if whole else ("EVALSHA", _sha(statement.text))
+    return (*script, len(statement.keys), *statement.keys, *statement.params)
+
+
+def rows_of(statement: Statement, reply: Any) -> Rows:
+    return reply if statement.keys else [reply]
+
+
+class RedisClient(Driver):
+    """A sync redis-py client."""
+
+    dialect = "redis"
+
+    def __init__(self, client: Any, cluster: bool = False) -> None:
+        self._client = client
+        self.moves = RedisMoves(cluster)
+
+    def execute(self, statement: Statement) -> Rows:
+        pool, kept = self._client.connection_pool, self._client.connection
+        connection = kept or pool.get_connection()
+        try:
+            return rows_of(statement, self._once(connection, statement))
+        finally:
+            if kept is None:
+                pool.release(connection)
+
+    def _once(self, connection: Any, statement: Statement) -> Any:
+        connection.connect()
+        try:
+            connection.send_command(*_command(statement))
+            return connection.read_response()
+        except redis.exceptions.NoScriptError:
+            connection.send_command(*_command(statement, whole=True))
+            return connection.read_response()
+        except _CUT_OFF as error:
+            connection.disconnect()
+            raise AcknowledgementLost from error
+
+
+class AsyncRedisClient(AsyncDriver):
+    """An async redis-py client."""
+
+    dialect = "redis"
+
+    def __init__(self, client: Any, cluster: bool = False) -> None:
+        self._client = client
+        self.moves = RedisMoves(cluster)
+
+    async def execute(self, statement: Statement) -> Rows:
+        pool, kept = self._client.connection_pool, self._client.connection
+        connection = kept or await pool.get_connection()
+        try:
+            return rows_of(statement, await once(connection, statement))
+        finally:
+            if kept is None:
+                await pool.release(connection)
+
+
+async def once(connection: Any, statement: Statement) -> Any:
+    """Send a command once on an async connection and read its reply; a cancelled call leaves no reply behind."""
+    await connection.connect()
+    try:
+        await connection.send_command(*_command(statement))
+        return await connection.read_response()
+    except redis.exceptions.NoScriptError:
+        await connection.send_command(*_command(statement, whole=True))
+        return await connection.read_response()
+    except _CUT_OFF as error:
+        await connection.disconnect(nowait=True)
+        raise AcknowledgementLost from error
+    except BaseException:
+        if connection.is_connected:
+            await connection.disconnect(nowait=True)
+        raise
+
+
+class RedisCluster(Driver):
+    """A sync redis-py cluster client."""
+
+    dialect = "redis"
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.moves = RedisMoves(cluster=True)
+
+    def execute(self, statement: Statement) -> Rows:
+        try:
+            try:
+                return rows_of(statement, self._client.execute_command(*_command(statement)))
+            except redis.exceptions.NoScriptError:
+                return rows_of(statement, self._client.execute_command(*_command(statement, whole=True)))
+        except _CUT_OFF as error:
+            raise AcknowledgementLost from error
+
+
+class AsyncRedisCluster(AsyncDriver):
+    """An async redis-py cluster client."""
+
+    dialect = "redis"
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.moves = RedisMoves(cluster=True)
+
+    async def execute(self, statement: Statement) -> Rows:
+        try:
+            try:
+                return rows_of(statement, await self._client.execute_command(*_command(statement)))
+            except redis.exceptions.NoScriptError:
+                return rows_of(statement, await self._client.execute_command(*_command(statement, whole=True)))
+        except _CUT_OFF as error:
+            raise AcknowledgementLost from error

@@ -1,0 +1,34 @@
+"""A warm connection for sync `connect(url)`: shared by threads one call at a time, opened again when cut."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from raceproof.statement import Program
+from raceproof.stores.driver import Driver
+
+T = TypeVar("T")
+
+
+class WarmDriver(Driver):
+    """A sync driver on one warm connection, shared by threads one call at a time."""
+
+    def __init__(self, dialect: str, open: Callable[[], Any], drive: Callable[[Any], Driver]) -> None:
+        self.dialect = dialect
+        self._open = open
+        self._drive = drive
+        self._lock = threading.Lock()
+        self._connection: Any = open()
+        self._driver = drive(self._connection)
+        self.moves = self._driver.moves
+
+    def run(self, program: Program[T]) -> T:
+        with self._lock:
+            if getattr(self._connection, "closed", False):
+                self._connection = self._open()
+                self._driver = self._drive(self._connection)
+            return self._driver.run(program)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()

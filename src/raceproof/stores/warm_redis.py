@@ -1,0 +1,49 @@
+"""Redis and Valkey for `connect(url)`: one warm connection, opened again when cut."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import redis.asyncio
+
+from raceproof.moves import MoveRequest, RedisMoves
+from raceproof.outcome import Answer
+from raceproof.statement import Rows, Statement
+from raceproof.stores.coalesce import Coalescer, MaybeAnswer
+from raceproof.stores.driver import AsyncDriver
+from raceproof.stores.redis import once, rows_of
+
+
+class WarmRedis(AsyncDriver):
+    """Redis or Valkey on one warm connection."""
+
+    dialect = "redis"
+
+    def __init__(self, url: str, settings: dict[str, Any]) -> None:
+        self.moves = RedisMoves()
+        self._client = redis.asyncio.Redis.from_url(url, **settings)
+        self._connection: Any = None
+        self._lock = asyncio.Lock()
+        self._coalescer = Coalescer(self._one, self._many)
+
+    async def open(self) -> None:
+        self._connection = await self._client.connection_pool.get_connection()
+
+    async def move(self, request: MoveRequest) -> Answer[Any, Any]:
+        if request.repeat or request.where or request.now is not None:
+            return await self._one(request)
+        return await self._coalescer.submit(request)
+
+    async def _one(self, request: MoveRequest) -> Answer[Any, Any]:
+        return await self.run(self.moves.one(request))
+
+    async def _many(self, requests: Sequence[MoveRequest]) -> Sequence[MaybeAnswer]:
+        return await self.run(self.moves.many(requests))
+
+    async def execute(self, statement: Statement) -> Rows:
+        async with self._lock:
+            return rows_of(statement, await once(self._connection, statement))
+
+    async def close(self) -> None:
+        await self._client.connection_pool.release(self._connection)
+        await self._client.aclose()

@@ -1,0 +1,26 @@
+"""What the tests of raceproof stand on, and those of applications built on it: real servers, and faults on demand.
+
+Nothing here is for production: the servers come from third-party rebuilds and trust every local connection.
+"""
+
+from raceproof.testing.binaries import ServerMissing
+from raceproof.testing.proxy import Proxy
+from raceproof.testing.servers import (
+    PostgresServer,
+    Server,
+    ServerFailed,
+    ValkeyServer,
+    postgres,
+    valkey,
+)
+
+__all__ = [
+    "PostgresServer",
+    "Proxy",
+    "Server",
+    "ServerFailed",
+    "ServerMissing",
+    "ValkeyServer",
+    "postgres",
+    "valkey",
+]

@@ -1,0 +1,48 @@
+"""Servers for the tests: started when the first test asks, one of each for the whole run.
+
+A test that kills or pauses its server starts its own, with `raceproof.testing.postgres()` or `valkey()`.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+from raceproof.testing import PostgresServer, ServerMissing, ValkeyServer, postgres, valkey
+from raceproof.testing.binaries import find_postgres, find_valkey, version_of
+
+DRIVERS = ("asyncpg", "psycopg", "redis", "sqlalchemy", "aiosqlite", "django")
+
+
+def pytest_report_header() -> list[str]:
+    """Which versions a result is about."""
+    newest = _version(lambda: find_postgres() / "postgres")
+    older = _version(lambda: find_postgres(16) / "postgres")
+    return [
+        f"servers: PostgreSQL {newest} and {older}, Valkey {_version(find_valkey)}",
+        f"drivers: SQLite {sqlite3.sqlite_version}, "
+        + ", ".join(f"{name} {_version(name)}" for name in DRIVERS),
+    ]
+
+
+def _version(of: str | Callable[[], Path]) -> str:
+    try:
+        return version(of) if isinstance(of, str) else version_of(of())
+    except (PackageNotFoundError, ServerMissing):
+        return "(missing)"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The newest PostgreSQL that there is. Take a database of your own: `postgres_server.database()`."""
+    with postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[ValkeyServer]:
+    """A Valkey for everybody. Take keys of your own."""
+    with valkey() as server:
+        yield server
