@@ -9,6 +9,7 @@ from raceproof.predicate import column, sql
 from raceproof.store import AsyncStore, Store
 from raceproof.stores.bind import bind
 from raceproof.stores.connect import connect
+from raceproof.verify import Finding, Trial
 
 __version__ = "0.1.0"
 
@@ -20,6 +21,7 @@ __all__ = [
     "Conflict",
     "DeclarationError",
     "Event",
+    "Finding",
     "History",
     "HistoryEntry",
     "Lifecycle",
@@ -33,6 +35,7 @@ __all__ = [
     "Refused",
     "Spec",
     "Store",
+    "Trial",
     "Unknown",
     "bind",
     "column",

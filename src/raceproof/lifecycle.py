@@ -202,8 +202,9 @@ def spec_of(declared: "type[Lifecycle[S]] | Spec[S]") -> Spec[S]:
     """The spec of a lifecycle, whichever way it was declared."""
     if isinstance(declared, Spec):
         return declared
-    if isinstance(declared, type) and issubclass(declared, Lifecycle) and declared is not Lifecycle:
-        return declared.spec
+    spec = getattr(declared, "spec", None)
+    if isinstance(spec, Spec):
+        return spec
     raise CallError(
         f"{declared!r} is not a lifecycle; pass a Lifecycle class or what Lifecycle.from_toml returned"
     )

@@ -162,7 +162,7 @@ def from_data(data: Iterable[Any]) -> Predicate:
         case [str(name), ("=" | "<>" | "<" | "<=" | ">" | ">=") as operator, value]:
             return Comparison(name, operator, value)
         case [str(fragment), "sql", {**parameters}]:
-            return sql(fragment, **parameters)
+            return sql(fragment, **{str(name): value for name, value in parameters.items()})
         case [str(fragment), "sql"]:
             return sql(fragment)
         case other:

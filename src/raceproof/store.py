@@ -17,10 +17,11 @@ from raceproof.outcome import Answer, Key
 from raceproof.predicate import Where, predicates
 from raceproof.statement import Program
 from raceproof.stores.driver import AsyncDriver, Driver
+from raceproof.verify import Finding, Trial, try_matrix, verify
 
 S = TypeVar("S", bound=str)
 R = TypeVar("R")
-D = TypeVar("D", Driver, AsyncDriver)
+D = TypeVar("D", bound=Driver | AsyncDriver)
 
 Keys = Iterable[Key] | Mapping[Key, Mapping[str, Any]]
 Declared = type[Lifecycle[Any]] | Spec[Any]
@@ -51,7 +52,7 @@ class _Store(Generic[D]):
     """What both share: how a call becomes requests, and how its answers become events."""
 
     def __init__(self, driver: D, tenant: Any = None) -> None:
-        self._driver = driver
+        self._driver: D = driver
         self._tenant = tenant
 
     def __repr__(self) -> str:
@@ -100,10 +101,11 @@ class _Store(Generic[D]):
             raise CallError(
                 f"{move}: give the columns to set for all rows with set=, or for each by a mapping, not both"
             )
-        requests = [
-            request(move, key, tenant=tenant, returning=returning, **{**options, "set": columns})
-            for key, columns in keys.items()
-        ]
+        requests = []
+        for key, columns in keys.items():
+            own = options.copy()
+            own["set"] = columns
+            requests.append(request(move, key, tenant=tenant, returning=returning, **own))
         if any(tuple(one.set) != tuple(requests[0].set) for one in requests):
             raise CallError(f"{move}: all rows of one move_many set the same columns, in the same order")
         return requests
@@ -207,6 +209,18 @@ class Store(_Store[Driver]):
             look.history(self._driver.moves, spec_of(lifecycle), key, self._tenant, limit)
         )
 
+    def verify(self, lifecycle: Declared) -> list[Finding]:
+        """Compare the database with the declaration; reads only."""
+        return self._driver.run(verify(self._driver.dialect, self._driver.moves.style, spec_of(lifecycle)))
+
+    def try_matrix(self, lifecycle: Declared) -> list[Trial]:
+        """Try every change of status against the installed guards, on rows that are made for it and never kept."""
+        if not self._driver.settled:
+            raise CallError("the matrix is tried in a transaction of its own; end yours first")
+        return self._driver.run(
+            try_matrix(self._driver.dialect, self._driver.moves.style, spec_of(lifecycle))
+        )
+
 
 class AsyncStore(_Store[AsyncDriver]):
     """The primitives on an async connection. Made by `bind` and `connect`."""
@@ -269,4 +283,18 @@ class AsyncStore(_Store[AsyncDriver]):
         """What happened to the row, newest first."""
         return await self._driver.run(
             look.history(self._driver.moves, spec_of(lifecycle), key, self._tenant, limit)
+        )
+
+    async def verify(self, lifecycle: Declared) -> list[Finding]:
+        """Compare the database with the declaration; reads only."""
+        return await self._driver.run(
+            verify(self._driver.dialect, self._driver.moves.style, spec_of(lifecycle))
+        )
+
+    async def try_matrix(self, lifecycle: Declared) -> list[Trial]:
+        """Try every change of status against the installed guards, on rows that are made for it and never kept."""
+        if not self._driver.settled:
+            raise CallError("the matrix is tried in a transaction of its own; end yours first")
+        return await self._driver.run(
+            try_matrix(self._driver.dialect, self._driver.moves.style, spec_of(lifecycle))
         )

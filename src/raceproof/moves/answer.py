@@ -14,8 +14,8 @@ FIRST_PREDICATE = 4
 def moved(
     request: MoveRequest, before: str, revision: Any, row: Any, replayed: bool = False
 ) -> Answer[Any, Any]:
-    known = request.move.lifecycle.status_of
-    return Moved(request.key, request.move, known.get(before, before), revision, row, replayed)
+    move = request.move
+    return Moved(request.key, move, move.lifecycle.status_of.get(before, before), revision, row, replayed)
 
 
 def not_moved(

@@ -78,7 +78,9 @@ class PostgresMoves:
         except Conflicted as lost:
             return conflict(request, lost.__cause__ or lost)
 
-    def _decide(self, request: MoveRequest, plan: "_Plan", values: Sequence[Any]) -> Program[Answer[Any, Any]]:
+    def _decide(
+        self, request: MoveRequest, plan: "_Plan", values: Sequence[Any]
+    ) -> Program[Answer[Any, Any]]:
         rows = yield plan.full(values)
         if not rows:
             return missing(request)
@@ -123,7 +125,10 @@ class PostgresMoves:
         if not requests:
             return []
         answers = yield from self._bulk(requests, skip_locked=False)
-        return [missing(request) if answer is None else answer for request, answer in zip(requests, answers, strict=True)]
+        return [
+            missing(request) if answer is None else answer
+            for request, answer in zip(requests, answers, strict=True)
+        ]
 
     def many_unlocked(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | None]]:
         """The same without ever waiting: a row that another transaction holds, or that is missing, is answered with None."""
@@ -227,7 +232,9 @@ class PostgresMoves:
             "target": literal(move.target),
             "now": _now(request),
         }
-        return _TEMPLATES["move.swift" if spec.history else "move.swift without history"].prepare(slots, self.style)
+        return _TEMPLATES["move.swift" if spec.history else "move.swift without history"].prepare(
+            slots, self.style
+        )
 
     def text_of_one(self, request: MoveRequest) -> Prepared:
         slots = {
@@ -266,7 +273,9 @@ class PostgresMoves:
             **self._slots(request, guards, "{{$set_{}}}"),
             **self._note(request, ("{$by}", "{$reason}", "{$call}"), same_row, losers=False),
             "guards": lines((text for _, text in guards), " AND"),
-            "t_keys_as": ", ".join(f"t.{identifier(c)} AS rp_key_{i}" for i, c in enumerate(spec.key_columns)),
+            "t_keys_as": ", ".join(
+                f"t.{identifier(c)} AS rp_key_{i}" for i, c in enumerate(spec.key_columns)
+            ),
             "changed_keys": ", ".join(f"changed.rp_key_{i}" for i in keys),
             "cur_is_changed": same_row,
         }
@@ -290,7 +299,9 @@ class PostgresMoves:
             "returned": sql.column_list(request.returning, "changed."),
         }
 
-    def _note(self, request: MoveRequest, who: tuple[str, str, str], joined: str, losers: bool = True) -> dict[str, str]:
+    def _note(
+        self, request: MoveRequest, who: tuple[str, str, str], joined: str, losers: bool = True
+    ) -> dict[str, str]:
         """The history's part of a text: winners alone, or every decision where losers are recorded too."""
         spec = request.move.lifecycle
         if spec.history is None:

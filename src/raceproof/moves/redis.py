@@ -12,11 +12,11 @@ from typing import Any
 
 from raceproof.errors import CallError
 from raceproof.lifecycle import Spec
-from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
+from raceproof.moves.answer import missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer
 from raceproof.predicate import Comparison
-from raceproof.statement import AcknowledgementLost, Conflicted, Program, Row, Rows, Statement, source
+from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, Style, source
 
 SCRIPT = source("raceproof.moves", "redis.lua")
 
@@ -29,9 +29,11 @@ _HISTORY = ("move", "outcome", "before", "after", "revision", "actor", "reason",
 class RedisMoves:
     """The programs of moves, with the descriptions of moves that they have encoded so far."""
 
+    style: Style = "dollar"
+
     def __init__(self, cluster: bool = False) -> None:
         self._cluster = cluster
-        self._encoded: dict[tuple[Any, ...], str] = {}
+        self._encoded: dict[tuple[Any, ...], list[str]] = {}
 
     def row_key(self, spec: Spec[Any], parts: KeyParts) -> str:
         text = key_text(parts)
@@ -43,7 +45,15 @@ class RedisMoves:
 
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
         """Move one row by its key."""
-        return (yield from self._script([request]))[0]
+        spec = request.move.lifecycle
+        keys = [self.row_key(spec, request.parts)]
+        if spec.history:
+            keys.append(self.history_key(spec, request.parts))
+        try:
+            rows = yield Statement("move", SCRIPT, [*self._describe(request), _encode_call(request)], keys)
+        except AcknowledgementLost as lost:
+            return unknown(request, lost.__cause__ or lost)
+        return _answer(request, rows[0])
 
     def many(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
         """Move many rows of one shape by their keys; each row is a decision of its own."""
@@ -96,27 +106,25 @@ class RedisMoves:
         keys = [self.row_key(spec, request.parts) for request in requests]
         if spec.history:
             keys += [self.history_key(spec, request.parts) for request in requests]
-        params = [self._describe(first), _seconds(first.now)]
-        params += [_encode_call(request) for request in requests]
+        params = self._describe(first) + [_encode_call(request) for request in requests]
         try:
             rows = yield Statement("move", SCRIPT, params, keys)
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost) for request in requests]
-        except Conflicted as lost:
-            return [conflict(request, lost.__cause__ or lost) for request in requests]
         return [_answer(request, row) for request, row in zip(requests, rows, strict=True)]
 
-    def _describe(self, request: MoveRequest) -> str:
-        if len(request.where) > len(request.move.where):
-            return json.dumps(_description(request))
+    def _describe(self, request: MoveRequest) -> list[str]:
+        """The move as arguments of the script; encoded once where it does not depend on the call."""
+        if request.now is not None or len(request.where) > len(request.move.where):
+            return _description(request)
         shape = (request.move, request.returning)
         encoded = self._encoded.get(shape)
         if encoded is None:
-            encoded = self._encoded[shape] = json.dumps(_description(request))
+            encoded = self._encoded[shape] = _description(request)
         return encoded
 
 
-def _description(request: MoveRequest) -> dict[str, Any]:
+def _description(request: MoveRequest) -> list[str]:
     move = request.move
     spec = move.lifecycle
     guards = []
@@ -126,40 +134,43 @@ def _description(request: MoveRequest) -> dict[str, Any]:
                 f"{move}: sql({str(predicate)!r}) cannot be decided by Redis; write it with column(…)"
             )
         guards.append([predicate.column, predicate.operator, predicate.value])
-    return {
-        "lifecycle": spec.name,
-        "move": move.name,
-        "column": spec.column,
-        "sources": [str(source) for source in move.sources],
-        "target": str(move.target),
-        "revision": spec.revision or False,
-        "fence": spec.fence or False,
+    more: dict[str, Any] = {
         "stamps": list(move.stamp),
-        "history": spec.history is not None,
-        "losers": spec.history is not None and spec.history.losers,
         "guards": guards,
         "returning": list(request.returning),
+        "history": spec.history is not None,
+        "losers": spec.history is not None and spec.history.losers,
+        "lifecycle": spec.name,
+        "move": move.name,
     }
+    return [
+        spec.column,
+        str(move.target),
+        spec.revision or "",
+        spec.fence or "",
+        "" if request.now is None else f"{request.now.timestamp():.6f}",
+        json.dumps(more) if move.stamp or guards or request.returning or spec.history else "",
+        str(len(move.sources)),
+        *(str(source) for source in move.sources),
+    ]
 
 
 def _encode_call(request: MoveRequest) -> str:
-    if not request.set:
-        set_, clear = {}, []
-    else:
-        set_ = {column: _field(column, value) for column, value in request.set.items() if value is not None}
-        clear = [column for column, value in request.set.items() if value is None]
-    return json.dumps(
-        [
-            request.fence,
-            request.revision,
-            request.by,
-            request.reason,
-            request.call or "",
-            request.repeat,
-            set_,
-            clear,
-        ]
-    )
+    """What is particular to one row; nothing at all in the usual case."""
+    if not request.set and request.fence is None and request.revision is None and request.call is None:
+        return ""
+    call: dict[str, Any] = {"call": request.call or "", "set": {}, "clear": []}
+    for column, value in request.set.items():
+        if value is None:
+            call["clear"].append(column)
+        else:
+            call["set"][column] = _field(column, value)
+    for name in ("fence", "revision", "by", "reason"):
+        if (value := getattr(request, name)) is not None:
+            call[name] = value
+    if request.repeat:
+        call["again"] = True
+    return json.dumps(call)
 
 
 def _field(column: str, value: Any) -> str:
@@ -191,10 +202,6 @@ def _fields(found: Any) -> dict[str, Any]:
 
 def _text(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
-
-
-def _seconds(now: datetime | None) -> str:
-    return "" if now is None else f"{now.timestamp():.6f}"
 
 
 def _glob(text: str) -> str:

@@ -88,10 +88,9 @@ def request(
         raise CallError(f"{move}: call= is remembered in the history, but the lifecycle declares none")
     if now is not None and now.tzinfo is None:
         raise CallError(f"{move}: now= must have a time zone, as in datetime.now(timezone.utc)")
-    for text in (by, reason, call):
-        if text is not None and (not isinstance(text, str) or "\0" in text):
-            raise CallError(f"{move}: by=, reason= and call= are texts without NUL, not {text!r}")
-    names, row_type = _returning(move, returning)
+    if by is not None or reason is not None or call is not None:
+        _check_texts(move, (by, reason, call))
+    names, row_type = ((), None) if returning is None else _returning(move, returning)
     return MoveRequest(
         move,
         key,
@@ -108,6 +107,12 @@ def request(
         row_type,
         now,
     )
+
+
+def _check_texts(move: Move[Any], texts: Iterable[Any]) -> None:
+    for text in texts:
+        if text is not None and (not isinstance(text, str) or "\0" in text):
+            raise CallError(f"{move}: by=, reason= and call= are texts without NUL, not {text!r}")
 
 
 _SCALARS = (str, int, UUID)
@@ -141,9 +146,9 @@ def _expected(spec: Spec[Any]) -> str:
     return spec.key[0] if len(spec.key) == 1 else "a tuple (" + ", ".join(spec.key) + ")"
 
 
-def _returning(move: Move[Any], returning: Returning) -> tuple[tuple[str, ...], type[Any] | None]:
-    if returning is None:
-        return (), None
+def _returning(
+    move: Move[Any], returning: type[Any] | Iterable[str]
+) -> tuple[tuple[str, ...], type[Any] | None]:
     if isinstance(returning, type):
         if not is_dataclass(returning):
             raise CallError(f"{move}: returning= takes a dataclass or names of columns, not {returning!r}")

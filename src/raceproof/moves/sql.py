@@ -24,9 +24,9 @@ def declared(spec: Spec[Any]) -> dict[str, str]:
     }
 
 
-def key_text(spec: Spec[Any], cast: str) -> str:
-    """`raceproof.moves.request.key_text` in SQL, from the row `t`; `cast` is how the dialect makes text of a column."""
-    columns = [cast.format(f"t.{identifier(column)}") for column in spec.key_columns]
+def key_text(spec: Spec[Any], cast: str, row: str = "t.") -> str:
+    """`raceproof.moves.request.key_text` in SQL; `cast` is how the dialect makes text of a column."""
+    columns = [cast.format(row + identifier(column)) for column in spec.key_columns]
     if len(columns) == 1:
         return columns[0]
     return " || ':' || ".join(f"replace(replace({column}, '%', '%25'), ':', '%3A')" for column in columns)

@@ -1,10 +1,10 @@
 """Moves on SQLite, as programs over the statements in `sqlite.sql`.
 
-Promise: the write lock is taken before the row is looked at, so no statement here can fail for a stale snapshot, and the
-guards stand in the WHERE of the write all the same. All statements of one call are one transaction, or one savepoint.
+Promise: the guards stand in the WHERE of the write. Where a call takes several statements, the write lock is taken before
+the first, so none of them can meet a stale snapshot, and all are one transaction, or one savepoint in the caller's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +25,7 @@ from raceproof.statement import (
     Prepared,
     Program,
     Rows,
+    Statement,
     Style,
     lines,
     templates,
@@ -45,6 +46,13 @@ class SqliteMoves:
         """Move one row by its key."""
         texts = self._texts_of(request)
         try:
+            if texts.note is None:
+                values = _bindable(sql.flat(request))
+                for before, write in texts.writes:
+                    rows = yield write(values)
+                    if rows:
+                        revision, _, *returned = rows[0]
+                        return moved(request, before, revision, request.row(returned) if returned else None)
             yield texts.begin
             try:
                 answer = yield from self._decide(request, texts)
@@ -119,28 +127,30 @@ class SqliteMoves:
         return (yield statement.bind({"key": key_text(parts), "limit": limit}))
 
     def _decide(self, request: MoveRequest, texts: "_Texts") -> Program[Answer[Any, Any]]:
+        """Under the write lock: what a call with this id did before, else move the row, else say why not."""
         values = _bindable(sql.flat(request))
-        rows = yield texts.look(values)
-        if not rows:
-            return missing(request)
-        before, revision, fence, unmet, key = rows[0]
         if request.repeat:
-            seen = yield texts.replay.bind({"key": key, "call": request.call})
+            found = yield texts.look(values)
+            seen = (yield texts.replay.bind({"key": found[0][4], "call": request.call})) if found else ()
             if seen:
                 return moved(request, seen[0][0], seen[0][1], None, replayed=True)
-        history = request.move.lifecycle.history
-        written = yield texts.write(values)
-        if written:
-            new_revision, *returned = written[0]
-            if history:
-                yield texts.note((*values, key, "moved", before, new_revision))
-            return moved(request, before, new_revision, request.row(returned))
-        by = None
-        if history:
-            seen = yield texts.who.bind({"key": key})
-            by = seen[0][3] if seen and (seen[0][1], seen[0][2]) == (before, revision) else None
+        for source, write in texts.writes:
+            rows = yield write(values)
+            if rows:
+                revision, key, *returned = rows[0]
+                if texts.note:
+                    yield texts.note((*values, key, "moved", source, revision))
+                return moved(request, source, revision, request.row(returned))
+        found = yield texts.look(values)
+        if not found:
+            return missing(request)
+        before, revision, fence, unmet, key = found[0]
+        if texts.note is None:
+            return not_moved(request, before, revision, fence, unmet)
+        last = yield texts.who.bind({"key": key})
+        by = last[0][3] if last and (last[0][1], last[0][2]) == (before, revision) else None
         answer = not_moved(request, before, revision, fence, unmet, by)
-        if history and history.losers:
+        if texts.losers:
             yield texts.note((*values, key, answer.outcome, before, revision))
         return answer
 
@@ -172,6 +182,7 @@ class _Texts:
             "sources": sql.sources(request),
             # RETURNING knows only the bare names of the row as written
             "returning_revision": identifier(spec.revision) if spec.revision else "NULL",
+            "returning_key": sql.key_text(spec, "CAST({} AS TEXT)", row="") if spec.history else "NULL",
             "returning": sql.column_list(request.returning, ""),
             "move": literal(request.move.name),
             "target": literal(request.move.target),
@@ -185,8 +196,13 @@ class _Texts:
         # BEGIN carries the statement that takes the write lock in a transaction of the caller's
         self.begin = BEGIN._replace(params=(prepared("move.lock").text,))
         self.look = prepared("move.look").picking(layout)
-        self.write = prepared("move.write").picking(layout)
         self.matching = prepared("move.matching")
+        self.writes = []
+        for source in request.move.sources:
+            write = _TEMPLATES["move.write"].prepare({**slots, "source": literal(source)}, style)
+            self.writes.append((source, write.picking(layout)))
+        self.losers = spec.history is not None and spec.history.losers
+        self.note: Callable[[Sequence[Any]], Statement] | None = None
         if spec.history:
             self.note = prepared("move.note").picking((*layout, "key", "outcome", "before", "found_revision"))
             self.replay = prepared("move.replay")
@@ -195,13 +211,12 @@ class _Texts:
 
 def _bindable(values: Sequence[Any]) -> Sequence[Any]:
     """SQLite has neither UUIDs nor timestamps: the first are texts, the second texts in UTC."""
-    for value in values:
-        if isinstance(value, _CONVERTED):
-            return [_convert(value) for value in values]
-    return values
+    if _PLAIN.issuperset(map(type, values)):
+        return values
+    return [_convert(value) for value in values]
 
 
-_CONVERTED = (UUID, datetime)
+_PLAIN = frozenset((str, int, float, bytes, type(None)))
 
 
 def _convert(value: Any) -> Any:

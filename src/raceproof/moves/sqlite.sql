@@ -1,12 +1,24 @@
--- Moves on SQLite. There is one writer at a time: the program takes the write lock first (BEGIN IMMEDIATE, or
--- move.lock in the caller's own transaction), so nothing can change between these statements.
+-- Moves on SQLite. There is one writer at a time. A move without history is one move.write, which decides by itself; what
+-- takes more statements takes the write lock first (BEGIN IMMEDIATE, or move.lock in a transaction of the caller's), so
+-- nothing can change between them.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
 -- Takes the write lock of the caller's transaction without touching a row; a snapshot that is already stale fails here.
 -- name: move.lock
 UPDATE {table} SET {status} = {status} WHERE 0
 
--- What the row is, for the answer only: what decides is the WHERE of move.write.
+-- One source at a time, because SQLite's RETURNING cannot tell what a column was before.
+-- name: move.write
+UPDATE {table} AS t
+SET {assignments}
+WHERE {key_matches}
+  -- P1: the row leaves only a status from which this move is declared
+  AND t.{status} = {source}
+  -- P4: and only if the caller's fence, revision and further guards hold
+  AND {guards?}
+RETURNING {returning_revision}, {returning_key}{returning}
+
+-- What the row is, for the answer to a call that did not move it.
 -- name: move.look
 SELECT t.{status} AS rp_before,
        {revision} AS rp_revision,
@@ -15,16 +27,6 @@ SELECT t.{status} AS rp_before,
        {key_text} AS rp_key
 FROM {table} AS t
 WHERE {key_matches}
-
--- name: move.write
-UPDATE {table} AS t
-SET {assignments}
-WHERE {key_matches}
-  -- P1: the row leaves only a status from which this move is declared
-  AND t.{status} IN ({sources})
-  -- P4: and only if the caller's fence, revision and further guards hold
-  AND {guards?}
-RETURNING {returning_revision}{returning}
 
 -- name: move.note
 INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from raceproof.moves import PostgresMoves
+from raceproof.moves import MoveRequest, PostgresMoves
+from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement
 from raceproof.stores.driver import AsyncDriver
 
@@ -30,6 +31,7 @@ class AsyncpgConnection(AsyncDriver):
     """One asyncpg connection."""
 
     dialect = "postgres"
+    moves: PostgresMoves
 
     def __init__(self, connection: Any, moves: PostgresMoves | None = None) -> None:
         self._connection = connection
@@ -77,11 +79,15 @@ class AsyncpgPool(AsyncDriver):
     """An asyncpg pool: each call takes a connection from it, and pays for the pool's reset."""
 
     dialect = "postgres"
+    moves: PostgresMoves
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
         # which statements the server knows is seen with the first connection; until then, what all versions know
-        self.moves: PostgresMoves = PostgresMoves("dollar", version=0)
+        self.moves = PostgresMoves("dollar", version=0)
+
+    async def move(self, request: MoveRequest) -> Answer[Any, Any]:
+        return await self.run(self.moves.one(request))
 
     async def run(self, program: Program[T]) -> T:
         async with self._pool.acquire() as connection:

@@ -115,7 +115,7 @@ def open_sqlite(url: str, settings: dict[str, Any]) -> sqlite3.Connection:
         raise CallError("sqlite: an embedded store is a file that processes share, as in sqlite:///state.db")
     if not Path(path).parent.is_dir():
         raise CallError(f"sqlite: the folder of {path} does not exist; create it first")
-    connection = sqlite3.connect(
+    connection: sqlite3.Connection = sqlite3.connect(
         path, isolation_level=None, check_same_thread=False, **{"timeout": 30.0, **settings}
     )
     connection.execute("PRAGMA journal_mode = WAL")

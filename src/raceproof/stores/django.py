@@ -21,8 +21,9 @@ class DjangoConnection(Driver):
     """One of Django's database connections, in the thread that it belongs to."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection: Any = connections[connection.alias]
-        vendor = self._connection.vendor
+        found: Any = connections[connection.alias]
+        self._connection = found
+        vendor = found.vendor
         if vendor not in ("postgresql", "sqlite"):
             raise CallError(f"Django on {vendor} is not supported; PostgreSQL and SQLite are")
         self.dialect = "postgres" if vendor == "postgresql" else "sqlite"
@@ -53,6 +54,8 @@ class DjangoConnection(Driver):
         except Error as error:
             self._raise_translated(error, statement, final or statement.text == "COMMIT")
             raise
+        if statement.text in ("COMMIT", "ROLLBACK"):
+            self._sqlite.ended(statement)
         return rows
 
     def _texts(self, statement: Statement) -> list[tuple[str, Any]]:
@@ -72,7 +75,7 @@ class DjangoConnection(Driver):
         if code in _CONFLICTS:
             raise Conflicted from error
         if self.dialect == "sqlite" and original is not None:
-            translated = self._sqlite.translate(original, statement)
+            translated = self._sqlite.translate(original, statement, self._in_transaction)
             if translated is not original:
                 raise translated from error
         if final and self.dialect == "postgres" and getattr(self._connection.connection, "closed", False):

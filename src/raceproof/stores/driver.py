@@ -7,13 +7,15 @@ from raceproof.lifecycle import Spec
 from raceproof.moves import MoveRequest
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Answer
-from raceproof.statement import Program, Rows, Statement, arun, run
+from raceproof.statement import Program, Rows, Statement, Style, arun, run
 
 T = TypeVar("T")
 
 
 class Moves(Protocol):
     """The programs of moves in one dialect."""
+
+    style: Style
 
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]: ...
     def many(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]: ...
@@ -40,7 +42,7 @@ class Driver:
         return run(self.execute, program)
 
     def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        return self.run(self.moves.one(request))
+        return run(self.execute, self.moves.one(request))
 
     def close(self) -> None:
         """Close what this driver opened itself, which is nothing for a connection of the caller's."""
@@ -64,7 +66,7 @@ class AsyncDriver:
         return await arun(self.execute, program)
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        return await self.run(self.moves.one(request))
+        return await arun(self.execute, self.moves.one(request))
 
     async def close(self) -> None:
         """Close what this driver opened itself, which is nothing for a connection of the caller's."""

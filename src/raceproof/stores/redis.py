@@ -137,6 +137,8 @@ class AsyncRedisCluster(AsyncDriver):
             try:
                 return rows_of(statement, await self._client.execute_command(*_command(statement)))
             except redis.exceptions.NoScriptError:
-                return rows_of(statement, await self._client.execute_command(*_command(statement, whole=True)))
+                return rows_of(
+                    statement, await self._client.execute_command(*_command(statement, whole=True))
+                )
         except _CUT_OFF as error:
             raise AcknowledgementLost from error

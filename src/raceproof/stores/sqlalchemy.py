@@ -66,6 +66,8 @@ class _Dialect:
             for text, params in self.texts(connection, statement):
                 result = connection.exec_driver_sql(text, params)
                 rows = [tuple(row) for row in result.fetchall()] if result.returns_rows else ()
+        if statement.text in ("COMMIT", "ROLLBACK"):
+            self.sqlite.ended(statement)
         return rows
 
     @contextmanager
@@ -78,7 +80,7 @@ class _Dialect:
             if code in _CONFLICTS:
                 raise Conflicted from error
             if self.name == "sqlite" and original is not None:
-                translated = self.sqlite.translate(original, statement)
+                translated = self.sqlite.translate(original, statement, callers=True)
                 if translated is not original:
                     raise translated from error
             raise

@@ -36,10 +36,15 @@ class SqliteTransaction:
             case _:
                 return ["ROLLBACK"] if self.own else [f"ROLLBACK TO {_SAVEPOINT}", f"RELEASE {_SAVEPOINT}"]
 
-    def translate(self, error: sqlite3.Error, statement: Statement) -> Exception:
+    def ended(self, statement: Statement) -> None:
+        """To be told of each statement after it has run."""
+        if statement.text != "BEGIN":
+            self.own = False
+
+    def translate(self, error: sqlite3.Error, statement: Statement, callers: bool) -> Exception:
         """The driver's error as the library's own kind, if it has one."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (_BUSY, _LOCKED) and not self.own:
+        if code in (_BUSY, _LOCKED) and callers and not self.own:
             # the caller's snapshot is older than somebody's write, or another writer is in the way: it must start again
             return Conflicted()
         if code == _IO_ERROR and statement.text == "COMMIT":
@@ -77,9 +82,9 @@ class SqliteConnection(Driver):
             rows: list[tuple[Any, ...]] = self._cursor.execute(statement.text, statement.params).fetchall()
             return rows
         except sqlite3.Error as error:
+            translated = self._transaction.translate(error, statement, self._connection.in_transaction)
             if statement.text == "COMMIT" and self._transaction.own and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            translated = self._transaction.translate(error, statement)
             if translated is error:
                 raise
             raise translated from error
@@ -88,6 +93,9 @@ class SqliteConnection(Driver):
         connection = self._connection
         if statement.text == "ROLLBACK" and not connection.in_transaction:
             return ()
-        for text in self._transaction.texts(statement, connection.in_transaction or opens_by_itself(connection)):
+        for text in self._transaction.texts(
+            statement, connection.in_transaction or opens_by_itself(connection)
+        ):
             self._cursor.execute(text)
+        self._transaction.ended(statement)
         return ()

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from raceproof.moves import MoveRequest
+from raceproof.outcome import Answer
 from raceproof.statement import Program
 from raceproof.stores.driver import Driver
 
@@ -19,15 +21,24 @@ class WarmDriver(Driver):
         self._drive = drive
         self._lock = threading.Lock()
         self._connection: Any = open()
+        self._tells_closed = hasattr(self._connection, "closed")
         self._driver = drive(self._connection)
         self.moves = self._driver.moves
 
     def run(self, program: Program[T]) -> T:
         with self._lock:
-            if getattr(self._connection, "closed", False):
-                self._connection = self._open()
-                self._driver = self._drive(self._connection)
-            return self._driver.run(program)
+            return self._warm().run(program)
+
+    def move(self, request: MoveRequest) -> Answer[Any, Any]:
+        with self._lock:
+            return self._warm().move(request)
+
+    def _warm(self) -> Driver:
+        # only psycopg says that its connection is gone; sqlite3 has none to lose, redis-py connects again by itself
+        if self._tells_closed and self._connection.closed:
+            self._connection = self._open()
+            self._driver = self._drive(self._connection)
+        return self._driver
 
     def close(self) -> None:
         with self._lock:

@@ -21,7 +21,7 @@ class WarmRedis(AsyncDriver):
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
         self.moves = RedisMoves()
-        self._client = redis.asyncio.Redis.from_url(url, **settings)
+        self._client: Any = redis.asyncio.Redis.from_url(url, **settings)
         self._connection: Any = None
         self._lock = asyncio.Lock()
         self._coalescer = Coalescer(self._one, self._many)

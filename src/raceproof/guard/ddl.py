@@ -1,0 +1,110 @@
+"""The DDL of the guards, from a declaration."""
+
+from typing import Any
+
+from raceproof.lifecycle import Spec
+from raceproof.moves.sql import key_text
+from raceproof.quoting import identifier, literal, qualified, split_qualified
+from raceproof.schema.history import Dialect
+from raceproof.statement import templates
+
+
+def guard_name(spec: Spec[Any]) -> str:
+    """What the guards of a lifecycle are called: in errors as the constraint, in the database as the function."""
+    safe = "".join(
+        character if character.isalnum() and character.isascii() else "_" for character in spec.name
+    )
+    return f"raceproof_guard_{safe.lower()}"
+
+
+def guard_ddl(spec: Spec[Any], dialect: Dialect) -> str:
+    """Install the guards, or bring them up to date; safe to run again."""
+    return _postgres(spec, "guard") if dialect == "postgres" else _sqlite_guard(spec)
+
+
+def drop_ddl(spec: Spec[Any], dialect: Dialect) -> str:
+    """Take the guards away."""
+    if dialect == "postgres":
+        return _postgres(spec, "drop")
+    return templates("raceproof.guard", "sqlite.sql")["drop"].prepare(_sqlite_slots(spec), "dollar").text
+
+
+def trigger_name(spec: Spec[Any]) -> str:
+    """Sorts behind any name that people give to triggers, because triggers run in the order of their names."""
+    return f"zzz_{guard_name(spec)}"
+
+
+def _pairs(spec: Spec[Any]) -> list[tuple[str, str]]:
+    return sorted({(str(source), str(one.target)) for one in spec.moves.values() for source in one.sources})
+
+
+def _postgres(spec: Spec[Any], name: str) -> str:
+    *schema, _ = split_qualified(spec.table)
+    found = templates("raceproof.guard", "postgres.sql")
+    slots = {
+        "function": ".".join(identifier(part) for part in (*schema, guard_name(spec))),
+        "trigger": identifier(trigger_name(spec)),
+        "table": qualified(spec.table),
+        "status": identifier(spec.column),
+        "lifecycle": literal(spec.name),
+        "constraint": literal(guard_name(spec)),
+        "hash": spec.hash,
+        "initial": ", ".join(literal(status) for status in spec.initial),
+        "pairs": ", ".join(f"({literal(before)}, {literal(after)})" for before, after in _pairs(spec)),
+        "new_key": key_text(spec, "{}::text", row="NEW."),
+        "hint": literal(""),
+        "record": "",
+        "returns": "",
+        "pin": "",
+    }
+    if spec.history:
+        slots["history"] = qualified(spec.history.table)
+        slots["hint"] = literal(" In need: SET LOCAL raceproof.override = 'why'; it is recorded.")
+        slots["record"] = found["record"].fill(slots)
+        slots["returns"] = "RETURN NEW;"
+        if len(split_qualified(spec.history.table)) == 1:
+            slots["pin"] = found["pin"].fill({"function_text": _text(slots["function"])})
+    return found[name].prepare(slots, "dollar").text
+
+
+def _text(quoted: str) -> str:
+    """An identifier that is quoted already, as an SQL string."""
+    return "'" + quoted.replace("'", "''") + "'"
+
+
+def _sqlite_guard(spec: Spec[Any]) -> str:
+    found = templates("raceproof.guard", "sqlite.sql")
+    slots = _sqlite_slots(spec)
+    parts = [found["override table"], found["guard"], found["record"]] if spec.history else [found["guard"]]
+    return "\n".join(part.prepare(slots, "dollar").text for part in parts)
+
+
+def _sqlite_slots(spec: Spec[Any]) -> dict[str, str]:
+    status = identifier(spec.column)
+    targets: dict[str, list[str]] = {}
+    for before, after in _pairs(spec):
+        targets.setdefault(before, []).append(literal(after))
+    declared = [
+        f"OLD.{status} = {literal(b)} AND NEW.{status} IN ({', '.join(a)})" for b, a in targets.items()
+    ]
+    name = trigger_name(spec)
+    excused = templates("raceproof.guard", "sqlite.sql")["excused"].fill({"lifecycle": literal(spec.name)})
+    return {
+        "update_trigger": identifier(f"{name}_update"),
+        "insert_trigger": identifier(f"{name}_insert"),
+        "record_update_trigger": identifier(f"{name}_record_update"),
+        "record_insert_trigger": identifier(f"{name}_record_insert"),
+        "table": qualified(spec.table),
+        "status": status,
+        "lifecycle": literal(spec.name),
+        "hash": spec.hash,
+        "initial": ", ".join(literal(one) for one in spec.initial),
+        "declared": "\n   OR ".join(declared),
+        "excused": excused if spec.history else "0",
+        "new_key": key_text(spec, "CAST({} AS TEXT)", row="NEW."),
+        "history": qualified(spec.history.table) if spec.history else "",
+        "update_message": literal(
+            f"{guard_name(spec)}: {spec.name} may not change its {spec.column} like this"
+        ),
+        "insert_message": literal(f"{guard_name(spec)}: {spec.name} must start at {', '.join(spec.initial)}"),
+    }

@@ -1,0 +1,58 @@
+-- Guards on PostgreSQL: the declared moves are the only ones possible, for raw SQL too.
+-- BEFORE UPDATE without a column list, because another trigger may change the status in a statement that does not name it;
+-- a name that sorts last, because triggers run by name and ours must see what the others made of the row.
+
+-- name: guard
+CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $raceproof$
+/* raceproof {hash} */
+DECLARE
+    found text := CASE WHEN TG_OP = 'UPDATE' THEN OLD.{status}::text END;
+    wanted text := NEW.{status}::text;
+    excuse text := nullif(current_setting('raceproof.override', true), '');
+BEGIN
+    IF TG_OP = 'UPDATE' AND wanted IS NOT DISTINCT FROM found THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'INSERT' AND wanted IN ({initial}) THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'UPDATE' AND (found, wanted) IN ({pairs}) THEN
+        RETURN NEW;
+    END IF;
+    IF excuse IS NOT NULL THEN
+        {record?}
+        {returns?}
+    END IF;
+    RAISE EXCEPTION USING
+        ERRCODE = '23514',
+        SCHEMA = TG_TABLE_SCHEMA,
+        TABLE = TG_TABLE_NAME,
+        CONSTRAINT = {constraint},
+        MESSAGE = {lifecycle} || ' may not go from ' || coalesce(found, '(new)') || ' to ' || coalesce(wanted, 'NULL'),
+        DETAIL = jsonb_build_object('lifecycle', {lifecycle}, 'key', {new_key}, 'from', found, 'to', wanted)::text,
+        HINT = 'Only declared moves are possible here.' || {hint};
+END
+$raceproof$;
+{pin?}
+DROP TRIGGER IF EXISTS {trigger} ON {table};
+CREATE TRIGGER {trigger} BEFORE INSERT OR UPDATE ON {table}
+    FOR EACH ROW EXECUTE FUNCTION {function}();
+
+-- name: record
+INSERT INTO {history} (lifecycle, key, move, outcome, before, after, actor, reason)
+        VALUES ({lifecycle}, {new_key}, 'override', 'moved', found, wanted, session_user, excuse);
+
+-- A history without a schema is looked for where it was when the guards were installed, never in a caller's search_path.
+-- name: pin
+DO $raceproof$
+BEGIN
+    EXECUTE format('ALTER FUNCTION %s() SET search_path = pg_catalog, %I, pg_temp', {function_text}, current_schema());
+END
+$raceproof$;
+
+-- name: drop
+DROP TRIGGER IF EXISTS {trigger} ON {table};
+DROP FUNCTION IF EXISTS {function}();

@@ -1,0 +1,33 @@
+"""The history table: one for a database, shared by all lifecycles that name it."""
+
+from typing import Any, Literal
+
+from raceproof.lifecycle import Spec
+from raceproof.quoting import identifier, qualified, split_qualified
+from raceproof.statement import templates
+
+Dialect = Literal["postgres", "sqlite"]
+
+history_columns = (
+    "id",
+    "lifecycle",
+    "key",
+    "move",
+    "outcome",
+    "before",
+    "after",
+    "revision",
+    "actor",
+    "reason",
+    "call",
+    "at",
+)
+
+
+def history_ddl(spec: Spec[Any], dialect: Dialect) -> str:
+    """The DDL of the history that this lifecycle declares; empty if it declares none."""
+    if spec.history is None:
+        return ""
+    *_, table = split_qualified(spec.history.table)
+    slots = {"history": qualified(spec.history.table), "history_index": identifier(f"{table}_by_key")}
+    return templates("raceproof.schema", f"{dialect}.sql")["history"].prepare(slots, "dollar").text

@@ -1,0 +1,46 @@
+"""What a check found: with the evidence, and what to do about it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from raceproof.lifecycle import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check of the drift between declaration and database."""
+
+    level: Literal["ok", "warning", "error"]
+    what: str
+    evidence: str = ""
+    repair: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One change of status tried against the guards; `before` is None for a new row."""
+
+    before: str | None
+    after: str
+    declared: bool
+    accepted: bool
+    error: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        return self.declared != self.accepted
+
+
+def all_changes(spec: Spec[Any]) -> list[tuple[str | None, str, bool]]:
+    """The whole matrix: every change of status and every first status, and whether the lifecycle declares it."""
+    pairs = {(str(source), str(one.target)) for one in spec.moves.values() for source in one.sources}
+    statuses = [str(status) for status in spec.statuses]
+    initial = {str(status) for status in spec.initial}
+    firsts: list[tuple[str | None, str, bool]] = [(None, status, status in initial) for status in statuses]
+    return firsts + [(b, a, (b, a) in pairs) for b in statuses for a in statuses if a != b]
+
+
+def no_table(spec: Spec[Any]) -> Finding:
+    return Finding(
+        "error", f"table {spec.table} does not exist", "", "create it, or mend table= in the declaration"
+    )

@@ -1,0 +1,206 @@
+"""Checks on PostgreSQL. The matrix is tried on a temporary table that carries the deployed trigger function."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from raceproof.errors import CallError
+from raceproof.guard.ddl import guard_name, trigger_name
+from raceproof.lifecycle import Spec
+from raceproof.quoting import identifier, literal, qualified, split_qualified
+from raceproof.schema import history_columns
+from raceproof.statement import BEGIN, ROLLBACK, Prepared, Program, Statement, Style, templates
+from raceproof.verify.finding import Finding, Trial, all_changes
+
+_TEMPLATES = templates("raceproof.verify", "postgres.sql")
+_INTEGERS = ("smallint", "integer", "bigint")
+
+
+class PostgresVerify:
+    """The checks of one lifecycle."""
+
+    def __init__(self, spec: Spec[Any], style: Style) -> None:
+        self._spec = spec
+        self._style: Style = style
+        self._slots = {
+            "table": qualified(spec.table),
+            "status": identifier(spec.column),
+            "statuses": ", ".join(literal(status) for status in spec.statuses),
+        }
+
+    def findings(self) -> Program[list[Finding]]:
+        spec = self._spec
+        relation = yield from self._relation(spec.table)
+        if relation is None:
+            return [
+                Finding(
+                    "error",
+                    f"table {spec.table} does not exist",
+                    "",
+                    "create it, or mend table= in the declaration",
+                )
+            ]
+        columns = {
+            name: type_
+            for name, type_, _ in (yield self._text("verify.columns").bind({"relation": relation}))
+        }
+        found = list(_columns(spec, columns))
+        if spec.column in columns:
+            found += yield from self._statuses(relation)
+        found += yield from self._key(relation)
+        found += yield from self._history()
+        found += yield from self._guard(relation)
+        return found
+
+    def _statuses(self, relation: int) -> Program[list[Finding]]:
+        spec = self._spec
+        values = {"relation": relation, "column": spec.column}
+        labels = [label for (label,) in (yield self._text("verify.labels").bind(values))]
+        if labels and (missing := [status for status in spec.statuses if status not in labels]):
+            adding = "; ".join(f"ALTER TYPE … ADD VALUE {literal(status)}" for status in missing)
+            return [
+                Finding(
+                    "error",
+                    f"the enum of {spec.column} lacks {', '.join(missing)}",
+                    f"it has {labels}",
+                    adding,
+                )
+            ]
+        strangers = [value for (value,) in (yield self._text("verify.strangers").bind({}))]
+        if strangers:
+            look = self._text("verify.look").text
+            return [Finding("error", f"rows have a {spec.column} that is not declared", f"{strangers}", look)]
+        return [Finding("ok", f"every {spec.column} in the table is declared")]
+
+    def _key(self, relation: int) -> Program[list[Finding]]:
+        rows = yield self._text("verify.unique").bind({"relation": relation})
+        key = set(self._spec.key_columns)
+        if any(set(columns) <= key for (columns,) in rows):
+            return [Finding("ok", "the key is unique")]
+        names = ", ".join(identifier(column) for column in self._spec.key_columns)
+        repair = f"CREATE UNIQUE INDEX ON {qualified(self._spec.table)} ({names});"
+        return [Finding("error", "the key is not unique: one move could write several rows", "", repair)]
+
+    def _history(self) -> Program[list[Finding]]:
+        history = self._spec.history
+        if history is None:
+            return []
+        repair = "raceproof sql --dialect postgres"
+        relation = yield from self._relation(history.table)
+        if relation is None:
+            return [
+                Finding(
+                    "error", f"the history {history.table} does not exist: no move would succeed", "", repair
+                )
+            ]
+        columns = {name for name, _, _ in (yield self._text("verify.columns").bind({"relation": relation}))}
+        if missing := [column for column in history_columns if column not in columns]:
+            return [Finding("error", f"the history {history.table} lacks {', '.join(missing)}", "", repair)]
+        return [Finding("ok", f"the history {history.table} has all its columns")]
+
+    def _guard(self, relation: int) -> Program[list[Finding]]:
+        spec = self._spec
+        values = {"relation": relation, "trigger": trigger_name(spec)}
+        rows = yield self._text("verify.guard").bind(values)
+        repair = "raceproof sql --guards --dialect postgres"
+        if not rows:
+            return [Finding("warning", "no guards: raw SQL can take a row anywhere", "", repair)]
+        enabled, text = rows[0]
+        if enabled not in ("O", "A"):
+            enable = f"ALTER TABLE {qualified(spec.table)} ENABLE TRIGGER {identifier(trigger_name(spec))};"
+            return [Finding("error", "the guards are disabled", f"tgenabled = {enabled}", enable)]
+        if f"raceproof {spec.hash}" not in text:
+            return [
+                Finding("error", "the guards are of another declaration", f"this one is {spec.hash}", repair)
+            ]
+        return [Finding("ok", f"the guards are of this declaration ({spec.hash})")]
+
+    def trials(self) -> Program[list[Trial]]:
+        spec = self._spec
+        relation = yield from self._relation(spec.table)
+        columns = (
+            {}
+            if relation is None
+            else {
+                name: type_
+                for name, type_, _ in (yield self._text("verify.columns").bind({"relation": relation}))
+            }
+        )
+        if spec.column not in columns:
+            raise CallError(
+                f"{spec}: table {spec.table} with a column {spec.column} does not exist; see `raceproof verify`"
+            )
+        values = {"relation": relation, "trigger": trigger_name(spec)}
+        if not (yield self._text("verify.guard").bind(values)):
+            raise CallError(f"{spec}: no guards are installed; `raceproof sql --guards` prints them")
+        yield BEGIN
+        try:
+            yield from self._prepare_table(columns[spec.column])
+            found = []
+            for before, after, declared in all_changes(spec):
+                found.append((yield from self._try(before, after, declared)))
+        finally:
+            yield ROLLBACK
+        return found
+
+    def _prepare_table(self, status_type: str) -> Program[None]:
+        spec = self._spec
+        *schema, _ = split_qualified(spec.table)
+        self._slots |= {
+            "columns": ", ".join(identifier(column) for column in (*spec.key_columns, spec.column)),
+            "type": status_type,
+            "trigger": identifier(trigger_name(spec)),
+            "function": ".".join(identifier(part) for part in (*schema, guard_name(spec))),
+        }
+        for name in ("trial.table", "trial.rows", "trial.trigger"):
+            yield self._text(name).bind({})
+
+    def _try(self, before: str | None, after: str, declared: bool) -> Program[Trial]:
+        yield Statement("trial.savepoint", "SAVEPOINT raceproof_trial")
+        error = ""
+        try:
+            self._slots |= {"after": literal(after), "before": "" if before is None else literal(before)}
+            yield self._text("trial.insert" if before is None else "trial.update").bind({})
+        except Exception as refusal:
+            error = str(refusal).splitlines()[0]
+        yield Statement("trial.undo", "ROLLBACK TO SAVEPOINT raceproof_trial")
+        return Trial(before, after, declared, not error, error)
+
+    def _relation(self, table: str) -> Program[int | None]:
+        rows = yield self._text("verify.table").bind(
+            {"table": qualified(table).replace("{{", "{").replace("}}", "}")}
+        )
+        relation: int | None = rows[0][0]
+        return relation
+
+    def _text(self, name: str) -> Prepared:
+        return _TEMPLATES[name].prepare(self._slots, self._style)
+
+
+def _columns(spec: Spec[Any], columns: dict[str, str]) -> Iterator[Finding]:
+    stamps = {stamp for one in spec.moves.values() for stamp in one.stamp}
+    wanted = {
+        *spec.key_columns,
+        spec.column,
+        *stamps,
+        *(column for one in spec.moves.values() for column in one.sets),
+    }
+    wanted |= {column for column in (spec.revision, spec.fence) if column}
+    missing = sorted(wanted - set(columns))
+    if missing:
+        adding = "".join(
+            f" ALTER TABLE {qualified(spec.table)} ADD COLUMN {identifier(column)} …;" for column in missing
+        )
+        yield Finding("error", f"table {spec.table} lacks {', '.join(missing)}", "", adding.strip())
+    else:
+        yield Finding("ok", f"table {spec.table} has all declared columns")
+    for column in (spec.revision, spec.fence):
+        if column in columns and columns[column] not in _INTEGERS:
+            yield Finding("error", f"{column} must be an integer", f"it is {columns[column]}")
+    for column in sorted(stamps & set(columns)):
+        if columns[column] == "timestamp without time zone":
+            change = (
+                f"ALTER TABLE {qualified(spec.table)} ALTER COLUMN {identifier(column)} TYPE timestamptz;"
+            )
+            yield Finding(
+                "warning", f"{column} has no time zone: it depends on each session's setting", "", change
+            )

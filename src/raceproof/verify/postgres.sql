@@ -1,0 +1,65 @@
+-- What PostgreSQL knows of the table, for comparison with the declaration.
+
+-- name: verify.table
+SELECT to_regclass({$table}::text)::oid::bigint
+
+-- name: verify.columns
+SELECT attname::text, format_type(atttypid, atttypmod), attnotnull
+FROM pg_attribute
+WHERE attrelid = {$relation}::bigint::oid
+  AND attnum > 0
+  AND NOT attisdropped
+
+-- The columns of each unique index that has no WHERE.
+-- name: verify.unique
+SELECT array_agg(a.attname::text)
+FROM pg_index i
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+WHERE i.indrelid = {$relation}::bigint::oid
+  AND i.indisunique
+  AND i.indpred IS NULL
+GROUP BY i.indexrelid
+
+-- The labels of the status column, if its type is an enum.
+-- name: verify.labels
+SELECT e.enumlabel::text
+FROM pg_attribute a
+JOIN pg_enum e ON e.enumtypid = a.atttypid
+WHERE a.attrelid = {$relation}::bigint::oid
+  AND a.attname = {$column}::text
+
+-- name: verify.strangers
+SELECT DISTINCT t.{status}::text
+FROM {table} AS t
+WHERE t.{status} IS NULL
+   OR t.{status}::text NOT IN ({statuses})
+LIMIT 5
+
+-- name: verify.guard
+SELECT t.tgenabled::text, p.prosrc
+FROM pg_trigger t
+JOIN pg_proc p ON p.oid = t.tgfoid
+WHERE t.tgrelid = {$relation}::bigint::oid
+  AND t.tgname = {$trigger}::text
+
+-- name: trial.table
+CREATE TEMP TABLE raceproof_trial ON COMMIT DROP AS
+SELECT {columns} FROM {table} WITH NO DATA
+
+-- name: trial.rows
+INSERT INTO raceproof_trial ({status})
+SELECT unnest(ARRAY[{statuses}]::{type}[])
+
+-- name: trial.trigger
+CREATE TRIGGER {trigger} BEFORE INSERT OR UPDATE ON raceproof_trial
+FOR EACH ROW EXECUTE FUNCTION {function}()
+
+-- name: trial.insert
+INSERT INTO raceproof_trial ({status}) VALUES ({after})
+
+-- name: trial.update
+UPDATE raceproof_trial SET {status} = {after} WHERE {status} = {before}
+
+-- Rows with an undeclared status, for a person to look at.
+-- name: verify.look
+SELECT * FROM {table} WHERE {status} NOT IN ({statuses})

@@ -1,0 +1,154 @@
+"""Checks on SQLite. The matrix is tried on a copy in memory that has the table's columns and the deployed triggers."""
+
+import sqlite3
+from typing import Any
+
+from raceproof.errors import CallError
+from raceproof.guard.ddl import trigger_name
+from raceproof.lifecycle import Spec
+from raceproof.quoting import identifier, literal, qualified, split_qualified
+from raceproof.schema import history_columns, history_ddl
+from raceproof.statement import Prepared, Program, Style, templates
+from raceproof.verify.finding import Finding, Trial, all_changes
+
+_TEMPLATES = templates("raceproof.verify", "sqlite.sql")
+
+
+class SqliteVerify:
+    """The checks of one lifecycle."""
+
+    def __init__(self, spec: Spec[Any], style: Style) -> None:
+        self._spec = spec
+        self._style: Style = style
+        self._table = split_qualified(spec.table)[-1]
+        self._slots = {
+            "table": qualified(spec.table),
+            "status": identifier(spec.column),
+            "statuses": ", ".join(literal(status) for status in spec.statuses),
+        }
+
+    def findings(self) -> Program[list[Finding]]:
+        spec = self._spec
+        columns = yield self._text("verify.columns").bind({"table": self._table})
+        if not columns:
+            return [
+                Finding(
+                    "error",
+                    f"table {spec.table} does not exist",
+                    "",
+                    "create it, or mend table= in the declaration",
+                )
+            ]
+        names = {name for name, _, _ in columns}
+        found = [self._columns(names)]
+        if spec.column in names:
+            strangers = [value for (value,) in (yield self._text("verify.strangers").bind({}))]
+            if strangers:
+                look = self._text("verify.look").text
+                found.append(
+                    Finding("error", f"rows have a {spec.column} that is not declared", f"{strangers}", look)
+                )
+            else:
+                found.append(Finding("ok", f"every {spec.column} in the table is declared"))
+        unique = [
+            set(str(names).split("\0"))
+            for (names,) in (yield self._text("verify.unique").bind({"table": self._table}))
+        ]
+        unique.append({name for name, _, place in columns if place})
+        found.append(self._key(unique))
+        if spec.history:
+            kept = {
+                name for name, *_ in (yield self._text("verify.columns").bind({"table": spec.history.table}))
+            }
+            found.append(self._history(kept))
+        found.append(self._guard((yield self._text("verify.objects").bind({}))))
+        return found
+
+    def _columns(self, names: set[str]) -> Finding:
+        spec = self._spec
+        written = {column for one in spec.moves.values() for column in (*one.stamp, *one.sets)}
+        wanted = {*spec.key_columns, spec.column, *written} | {c for c in (spec.revision, spec.fence) if c}
+        if missing := sorted(wanted - names):
+            adding = " ".join(
+                f"ALTER TABLE {qualified(spec.table)} ADD COLUMN {identifier(column)};" for column in missing
+            )
+            return Finding("error", f"table {spec.table} lacks {', '.join(missing)}", "", adding)
+        return Finding("ok", f"table {spec.table} has all declared columns")
+
+    def _key(self, unique: list[set[str]]) -> Finding:
+        if any(columns and columns <= set(self._spec.key_columns) for columns in unique):
+            return Finding("ok", "the key is unique")
+        names = ", ".join(identifier(column) for column in self._spec.key_columns)
+        name = identifier(f"{self._table}_key")
+        repair = f"CREATE UNIQUE INDEX {name} ON {qualified(self._spec.table)} ({names});"
+        return Finding("error", "the key is not unique: one move could write several rows", "", repair)
+
+    def _history(self, columns: set[str]) -> Finding:
+        assert self._spec.history is not None
+        table = self._spec.history.table
+        repair = "raceproof sql --dialect sqlite"
+        if not columns:
+            return Finding("error", f"the history {table} does not exist: no move would succeed", "", repair)
+        if missing := [column for column in history_columns if column not in columns]:
+            return Finding("error", f"the history {table} lacks {', '.join(missing)}", "", repair)
+        return Finding("ok", f"the history {table} has all its columns")
+
+    def _guard(self, objects: Any) -> Finding:
+        triggers = self._triggers(objects)
+        repair = "raceproof sql --guards --dialect sqlite"
+        if not triggers:
+            return Finding("warning", "no guards: raw SQL can take a row anywhere", "", repair)
+        both = [f"{trigger_name(self._spec)}_{name}" for name in ("update", "insert")]
+        current = [name for name in both if f"raceproof {self._spec.hash}" in triggers.get(name, "")]
+        if current != both:
+            return Finding(
+                "error", "the guards are of another declaration", f"this one is {self._spec.hash}", repair
+            )
+        return Finding("ok", f"the guards are of this declaration ({self._spec.hash})")
+
+    def _triggers(self, objects: Any) -> dict[str, str]:
+        name = trigger_name(self._spec)
+        return {
+            found: text for type_, found, text in objects if type_ == "trigger" and found.startswith(name)
+        }
+
+    def trials(self) -> Program[list[Trial]]:
+        spec = self._spec
+        columns = yield self._text("verify.columns").bind({"table": self._table})
+        triggers = self._triggers((yield self._text("verify.objects").bind({})))
+        if not columns or not triggers:
+            raise CallError(f"{spec}: no guards are installed; `raceproof sql --guards` prints them")
+        self._slots["copy"] = identifier(self._table)
+        self._slots["columns"] = ", ".join(identifier(name) for name, _, _ in columns)
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        try:
+            copy.execute(self._text("trial.table").text)
+            copy.execute(self._text("trial.override").text)
+            copy.executescript(history_ddl(spec, "sqlite"))
+            copy.executemany(_text("trial.insert", self._slots), [(str(status),) for status in spec.statuses])
+            for text in triggers.values():
+                copy.execute(text)
+            return [self._try(copy, *change) for change in all_changes(spec)]
+        finally:
+            copy.close()
+
+    def _try(self, copy: sqlite3.Connection, before: str | None, after: str, declared: bool) -> Trial:
+        copy.execute("BEGIN")
+        error = ""
+        try:
+            if before is None:
+                copy.execute(_text("trial.insert", self._slots), (after,))
+            else:
+                copy.execute(_text("trial.update", self._slots), (after, before))
+        except sqlite3.Error as refusal:
+            error = str(refusal)
+        copy.execute("ROLLBACK")
+        return Trial(before, after, declared, not error, error)
+
+    def _text(self, name: str) -> Prepared:
+        return _TEMPLATES[name].prepare(self._slots, self._style)
+
+
+def _text(name: str, slots: dict[str, str]) -> str:
+    """A text for the copy in memory, which is a plain sqlite3 connection."""
+    return _TEMPLATES[name].prepare(slots, "question").text

@@ -1,0 +1,41 @@
+-- What SQLite knows of the table, for comparison with the declaration.
+
+-- name: verify.columns
+SELECT name, type, pk
+FROM pragma_table_info({$table})
+
+-- The columns of each unique index that has no WHERE; a rowid key has no index and shows in verify.columns.
+-- name: verify.unique
+SELECT (SELECT group_concat(name, char(0)) FROM pragma_index_info(list.name))
+FROM pragma_index_list({$table}) AS list
+WHERE list."unique"
+  AND NOT list.partial
+
+-- name: verify.strangers
+SELECT DISTINCT t.{status}
+FROM {table} AS t
+WHERE t.{status} IS NULL
+   OR t.{status} NOT IN ({statuses})
+LIMIT 5
+
+-- name: verify.objects
+SELECT type, name, sql
+FROM sqlite_master
+WHERE type IN ('table', 'trigger')
+  AND sql IS NOT NULL
+
+-- Rows with an undeclared status, for a person to look at.
+-- name: verify.look
+SELECT * FROM {table} WHERE {status} NOT IN ({statuses})
+
+-- name: trial.table
+CREATE TABLE {copy} ({columns})
+
+-- name: trial.override
+CREATE TABLE raceproof_override (lifecycle, actor, reason)
+
+-- name: trial.insert
+INSERT INTO {copy} ({status}) VALUES ({$after})
+
+-- name: trial.update
+UPDATE {copy} SET {status} = {$after} WHERE {status} = {$before}
