@@ -10,7 +10,7 @@ from string import Formatter
 from typing import Any, Literal, final
 
 from raceproof.errors import DeclarationError
-from raceproof.quoting import identifier
+from raceproof.quoting import identifier, parameter
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "is null", "is not null"]
 Scalar = str | int | float
@@ -40,7 +40,7 @@ class Comparison:
 
     def text(self, prefix: str) -> str:
         """The predicate as SQL on the row `t`; its parameter is called after `prefix`."""
-        value = "" if self.operator.startswith("is ") else f" {{${prefix}_value}}"
+        value = "" if self.operator.startswith("is ") else " " + parameter(f"{prefix}_value")
         return f"t.{identifier(self.column)} {self.operator}{value}"
 
     def values(self, prefix: str) -> Mapping[str, Any]:
@@ -67,9 +67,9 @@ class Fragment:
         """The fragment with its parameters renamed, so that two fragments cannot share one by accident."""
         parts = []
         for literal, name, _, _ in Formatter().parse(self.fragment):
-            parts.append(literal.replace("{", "{{").replace("}", "}}"))
+            parts.append(literal)
             if name is not None:
-                parts.append(f"{{${prefix}_{name}}}")
+                parts.append(parameter(f"{prefix}_{name}"))
         return "(" + "".join(parts) + ")"
 
     def values(self, prefix: str) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
 """The one place where names and constants of a declaration become SQL text.
 
 Promise: whatever a caller declares as a table, column or status comes out as exactly that identifier or string
-literal, or as an error; nothing can end a quote early. Values of a call never pass through here: they are parameters.
-Braces are doubled because every text goes through `raceproof.statement` once more, where `{…}` marks a parameter.
+literal, or as an error; nothing can end a quote early. Values of a call never pass through here: they are parameters,
+which stand in a text between two NUL characters until it is prepared for a driver. No name or constant can contain one.
 """
 
 from raceproof.errors import DeclarationError
@@ -21,6 +21,11 @@ def qualified(name: str) -> str:
 def literal(value: str) -> str:
     """Quote a constant of the declaration (a status, a move's name) as an SQL string."""
     return "'" + _clean(value, "a constant").replace("'", "''") + "'"
+
+
+def parameter(name: str) -> str:
+    """The place of a parameter in a text; `raceproof.statement.prepare` makes `$1`, `?1` or `%s` of it."""
+    return f"\0{name}\0"
 
 
 def split_qualified(name: str) -> tuple[str, ...]:
@@ -63,4 +68,4 @@ def _clean(text: str, what: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise DeclarationError(f"{what} must be valid Unicode: {text!r}") from None
-    return text.replace("{", "{{").replace("}", "}}")
+    return text

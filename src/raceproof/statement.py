@@ -3,8 +3,8 @@
 A *Program* is a generator: `rows = yield Statement(…)`, and it returns the outcome. It does no I/O, so the same program
 runs on a sync driver, on an async one, and inside a test that decides what happens between two statements.
 
-A *Text* is an SQL text with `{$name}` where a parameter goes. It is rendered once for each style of placeholder;
-nothing is ever found and replaced in finished SQL.
+An SQL file has `{slot}` where a declaration fills in and `{$name}` where a parameter goes. It is prepared once for each
+style of placeholder; nothing is ever found and replaced in finished SQL.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -14,6 +14,8 @@ from importlib.resources import files
 from operator import itemgetter
 from string import Formatter
 from typing import Any, Literal, NamedTuple, TypeVar
+
+from raceproof.quoting import parameter
 
 T = TypeVar("T")
 
@@ -110,7 +112,7 @@ class Template:
         self._lines = [list(Formatter().parse(line)) for line in lines]
 
     def fill(self, slots: Mapping[str, str]) -> str:
-        """Fill the slots; what comes out still has `{$name}` for its parameters."""
+        """Fill the slots; what comes out still has `parameter(name)` for its parameters."""
         lines = []
         for parts in self._lines:
             if any(field and field.endswith("?") and not slots[field[:-1]] for _, field, _, _ in parts):
@@ -123,28 +125,25 @@ class Template:
 
 
 def _fill(text: str, field: str | None, slots: Mapping[str, str]) -> str:
-    text = text.replace("{", "{{").replace("}", "}}")
     if field is None:
         return text
-    return text + (f"{{{field}}}" if field.startswith("$") else slots[field.removesuffix("?")])
+    return text + (parameter(field[1:]) if field.startswith("$") else slots[field.removesuffix("?")])
 
 
 def prepare(name: str, text: str, style: Style) -> Prepared:
     """Number the parameters of a text in the style that a driver wants."""
     order: list[str] = []
     out: list[str] = []
-    for literal, field, _, _ in Formatter().parse(text):
-        out.append(literal.replace("%", "%%") if style == "format" else literal)
-        if field is None:
-            continue
-        parameter = field.removeprefix("$")
-        if style == "format":
-            order.append(parameter)
+    for place, part in enumerate(text.split("\0")):
+        if place % 2 == 0:
+            out.append(part.replace("%", "%%") if style == "format" else part)
+        elif style == "format":
+            order.append(part)
             out.append("%s")
-            continue
-        if parameter not in order:
-            order.append(parameter)
-        out.append(("$" if style == "dollar" else "?") + str(order.index(parameter) + 1))
+        else:
+            if part not in order:
+                order.append(part)
+            out.append(("$" if style == "dollar" else "?") + str(order.index(part) + 1))
     return Prepared(name, "".join(out), tuple(order))
 
 

@@ -23,7 +23,7 @@ def trace_decisions(provider: "TracerProvider | None" = None) -> Callable[[], No
     def span(event: Event) -> None:
         ended = time.time_ns()
         took = int((time.monotonic() - event.started) * 1e9)
-        attributes = {
+        attributes: dict[str, str | bool] = {
             "raceproof.lifecycle": event.lifecycle,
             "raceproof.move": event.move,
             "raceproof.outcome": event.outcome,

@@ -14,7 +14,7 @@ from raceproof.moves import sql
 from raceproof.moves.answer import again, conflict, missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer
-from raceproof.quoting import identifier, literal, qualified
+from raceproof.quoting import identifier, literal, parameter, qualified
 from raceproof.statement import (
     BEGIN,
     COMMIT,
@@ -36,6 +36,7 @@ _RETURNS_OLD = 18
 _RENDERED: "dict[tuple[Style, bool], tuple[dict[tuple[Any, ...], Prepared], dict[tuple[Any, ...], _Plan]]]" = {}
 _NO_ROW: Row = (None,) * 7
 _SKIP_LOCKED = " SKIP LOCKED"
+_OWN = (parameter("by"), parameter("reason"), parameter("call"))
 
 
 class _Plan(NamedTuple):
@@ -225,7 +226,7 @@ class PostgresMoves:
             return None
         guards = sql.guards(request)
         slots = {
-            **self._slots(request, guards, "{{$set_{}}}"),
+            **self._slots(request, guards, parameter("set_{}")),
             "before": before,
             "guards": lines((text for _, text in guards), " AND"),
             "move": literal(move.name),
@@ -238,8 +239,8 @@ class PostgresMoves:
 
     def text_of_one(self, request: MoveRequest) -> Prepared:
         slots = {
-            **self._slots(request, sql.guards(request), "{{$set_{}}}"),
-            **self._note(request, ("{$by}", "{$reason}", "{$call}"), "TRUE"),
+            **self._slots(request, sql.guards(request), parameter("set_{}")),
+            **self._note(request, _OWN, "TRUE"),
         }
         return _TEMPLATES["move.one"].prepare(slots, self.style)
 
@@ -257,7 +258,7 @@ class PostgresMoves:
             **self._note(
                 request, ("cur.rp_by", "cur.rp_reason", "cur.rp_call"), "changed.rp_ord = cur.rp_ord"
             ),
-            "arrays": lines((f"{{${name}}}::{type_}[]" for name, type_ in columns.items()), ","),
+            "arrays": lines((f"{parameter(name)}::{type_}[]" for name, type_ in columns.items()), ","),
             "wanted": ", ".join(columns),
             "t_is_wanted": " AND ".join(wanted),
             "skip_locked": _SKIP_LOCKED if skip_locked else "",
@@ -270,8 +271,8 @@ class PostgresMoves:
         keys = range(len(spec.key_columns))
         same_row = " AND ".join(f"changed.rp_key_{i} = cur.rp_key_{i}" for i in keys)
         slots = {
-            **self._slots(request, guards, "{{$set_{}}}"),
-            **self._note(request, ("{$by}", "{$reason}", "{$call}"), same_row, losers=False),
+            **self._slots(request, guards, parameter("set_{}")),
+            **self._note(request, _OWN, same_row, losers=False),
             "guards": lines((text for _, text in guards), " AND"),
             "t_keys_as": ", ".join(
                 f"t.{identifier(c)} AS rp_key_{i}" for i, c in enumerate(spec.key_columns)
@@ -385,4 +386,4 @@ def _arrays(requests: Sequence[MoveRequest]) -> dict[str, list[Any]]:
 
 
 def _now(request: MoveRequest) -> str:
-    return "clock_timestamp()" if request.now is None else "{$now}::timestamptz"
+    return "clock_timestamp()" if request.now is None else parameter("now") + "::timestamptz"

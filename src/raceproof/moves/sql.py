@@ -6,7 +6,7 @@ from typing import Any
 from raceproof.lifecycle import Spec
 from raceproof.moves.answer import FENCE, FIRST_PREDICATE, REVISION
 from raceproof.moves.request import MoveRequest
-from raceproof.quoting import identifier, literal, qualified
+from raceproof.quoting import identifier, literal, parameter, qualified
 from raceproof.statement import lines
 
 
@@ -18,9 +18,9 @@ def declared(spec: Spec[Any]) -> dict[str, str]:
         "lifecycle": literal(spec.name),
         "history": qualified(spec.history.table) if spec.history else "",
         "key_matches": lines(
-            (f"t.{identifier(c)} = {{$key_{i}}}" for i, c in enumerate(spec.key_columns)), " AND"
+            (f"t.{identifier(c)} = {parameter(f'key_{i}')}" for i, c in enumerate(spec.key_columns)), " AND"
         ),
-        "tenant_matches": f"t.{identifier(spec.tenant)} = {{$key_0}}" if spec.tenant else "",
+        "tenant_matches": f"t.{identifier(spec.tenant)} = {parameter('key_0')}" if spec.tenant else "",
     }
 
 
@@ -45,7 +45,7 @@ def assignments(request: MoveRequest, now: str, value: str) -> str:
 
 
 def guards(
-    request: MoveRequest, fence: str = "{$fence}", revision: str = "{$revision}"
+    request: MoveRequest, fence: str = parameter("fence"), revision: str = parameter("revision")
 ) -> list[tuple[int, str]]:
     """The guards of this call beside the status, each with its bit."""
     spec = request.move.lifecycle

@@ -15,7 +15,7 @@ from raceproof.moves import sql
 from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer
-from raceproof.quoting import identifier, literal, split_qualified
+from raceproof.quoting import identifier, literal, parameter, split_qualified
 from raceproof.statement import (
     BEGIN,
     COMMIT,
@@ -169,7 +169,7 @@ class _Texts:
         spec = request.move.lifecycle
         guards = sql.guards(request)
         revision = f"t.{identifier(spec.revision)}" if spec.revision else "NULL"
-        now = "strftime('%Y-%m-%d %H:%M:%f', 'now')" if request.now is None else "{$now}"
+        now = "strftime('%Y-%m-%d %H:%M:%f', 'now')" if request.now is None else parameter("now")
         slots = {
             **sql.declared(spec),
             "keys": ", ".join(f"t.{identifier(column)}" for column in spec.key_columns),
@@ -178,7 +178,7 @@ class _Texts:
             "key_text": sql.key_text(spec, "CAST({} AS TEXT)"),
             "unmet": sql.unmet(guards),
             "guards": lines((text for _, text in guards), " AND"),
-            "assignments": sql.assignments(request, now, "{{$set_{}}}"),
+            "assignments": sql.assignments(request, now, parameter("set_{}")),
             "sources": sql.sources(request),
             # RETURNING knows only the bare names of the row as written
             "returning_revision": identifier(spec.revision) if spec.revision else "NULL",

@@ -166,9 +166,7 @@ class PostgresVerify:
         return Trial(before, after, declared, not error, error)
 
     def _relation(self, table: str) -> Program[int | None]:
-        rows = yield self._text("verify.table").bind(
-            {"table": qualified(table).replace("{{", "{").replace("}}", "}")}
-        )
+        rows = yield self._text("verify.table").bind({"table": qualified(table)})
         relation: int | None = rows[0][0]
         return relation
 

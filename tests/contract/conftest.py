@@ -1,0 +1,20 @@
+"""The contract runs once on every ground."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.grounds import KINDS, Ground, open_ground
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.replace(" ", "-"))
+async def ground(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
+    """One store, empty but for what others left under names of their own."""
+    async with open_ground(
+        request.param,
+        lambda: request.getfixturevalue("postgres_server"),
+        lambda: request.getfixturevalue("valkey_server"),
+        tmp_path,
+    ) as found:
+        yield found
