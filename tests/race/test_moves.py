@@ -129,7 +129,7 @@ def test_every_pair_of_moves_ends_on_a_declared_path(place: Place, declaration: 
     place.prepare(spec, races)
 
     def job(number: int, barrier: Barrier) -> list[Told]:
-        found = []
+        found: list[Told] = []
         with connect(place.url) as db:
             for key in races:
                 name = key.split(":")[1 + number % 2]

@@ -1,0 +1,62 @@
+"""Answers are values that cannot be mistaken for a truth."""
+
+from typing import Any
+
+import pytest
+
+from raceproof import Already, Answer, Conflict, Lost, Missing, Moved, NotReached, Refused, Unknown
+from tests.unit.test_lifecycle import Parcel, Status
+
+KEY = ("shop", 7)
+
+ANSWERS: list[Answer[Any, Any]] = [
+    Moved(KEY, Parcel.send, Status.NEW, 1, None),
+    Already(KEY, Parcel.send, 1, "ann"),
+    Refused(KEY, Parcel.send, Status.DONE, 1, (), "ann"),
+    Refused(KEY, Parcel.finish, Status.SENT, 1, ("paid = 1",)),
+    Missing(KEY, Parcel.send),
+    Lost(KEY, Parcel.send, Status.NEW, 9, 1),
+    Unknown(KEY, Parcel.send, "call-1", ConnectionError("cut")),
+    Conflict(KEY, Parcel.send, RuntimeError("could not serialize access")),
+]
+ids = ["moved", "already", "refused by status", "refused by guard", "missing", "lost", "unknown", "conflict"]
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=ids)
+def test_an_answer_is_neither_true_nor_false(answer: Answer[Any, Any]) -> None:
+    """`if answer:` would always be true, so it raises."""
+    with pytest.raises(TypeError, match="neither true nor false"):
+        bool(answer)
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=ids)
+def test_must_returns_what_reached_and_raises_the_rest(answer: Answer[Any, Any]) -> None:
+    """The error carries the answer."""
+    if answer.reached:
+        assert answer.must() is answer
+    else:
+        with pytest.raises(NotReached) as caught:
+            answer.must()
+        assert caught.value.answer is answer
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=ids)
+def test_an_answer_says_what_happened_to_which_row(answer: Answer[Any, Any]) -> None:
+    """In words that a log line can have."""
+    assert "('shop', 7)" in str(answer)
+    assert str(answer.move) in str(answer)
+
+
+def test_only_moved_has_won() -> None:
+    """And only moved and already have reached the target."""
+    assert [answer.outcome for answer in ANSWERS if answer.won] == ["moved"]
+    assert [answer.outcome for answer in ANSWERS if answer.reached] == ["moved", "already"]
+
+
+def test_answers_match_by_shape() -> None:
+    """For `match`, with the fields that matter."""
+    match ANSWERS[2]:
+        case Refused(status=Status.DONE, by="ann") as refused:
+            assert refused.allowed == ()
+        case _:
+            pytest.fail("did not match")
