@@ -1,0 +1,5 @@
+"""`raceproof demo`: real processes race over the same rows, once with the usual code and once with guarded moves.
+
+In the order to read: `commands` (the declaration), `sides` (the two pieces of code that race), `plan` and `actors` (who
+does what, and when), `audit` (what the database saw), `race` (one run), `page`, `report` and `example` (the screen).
+"""

@@ -1,0 +1,102 @@
+"""Break each guard on purpose and see a test turn red: `make mutate`.
+
+A mutation that no test notices is a guard that nothing proves. Each is applied to a copy of the source, so that a run can
+be interrupted at any time; the test named beside it has to pass on the copy before the edit and to fail after it.
+"""
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "raceproof"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One guard, how to break it, and the test that must notice."""
+
+    name: str
+    promise: str
+    file: str
+    find: str
+    replace: str
+    test: str
+
+    def apply(self, package: Path) -> None:
+        path = package / self.file
+        path.write_text(path.read_text(encoding="utf-8").replace(self.find, self.replace), encoding="utf-8")
+
+    def places(self, package: Path) -> int:
+        """In how many places the edit would apply; exactly one is right."""
+        return (package / self.file).read_text(encoding="utf-8").count(self.find)
+
+
+def mutations() -> list[Mutation]:
+    """The list, from mutations.toml."""
+    data = tomllib.loads((ROOT / "tools" / "mutations.toml").read_text(encoding="utf-8"))
+    return [Mutation(**entry) for entry in data["mutation"]]
+
+
+def passes(test: str, package: Path) -> bool:
+    """Run a test against a copy of the package."""
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        *shlex.split(test),
+    ]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"the test could not be run: {test}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.returncode == 0
+
+
+def survives(mutation: Mutation, clean: Path, folder: Path) -> bool:
+    """Whether the test stays green with the guard broken."""
+    copy = folder / "mutant" / "raceproof"
+    shutil.rmtree(copy.parent, ignore_errors=True)
+    shutil.copytree(clean, copy)
+    mutation.apply(copy)
+    return passes(mutation.test, copy)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="only mutations whose name or file contains this text")
+    chosen = [one for one in mutations() if parser.parse_args().only in f"{one.name} {one.file}"]
+    survivors = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        clean = folder / "clean" / "raceproof"
+        shutil.copytree(PACKAGE, clean, ignore=shutil.ignore_patterns("__pycache__"))
+        for test in dict.fromkeys(one.test for one in chosen):
+            if not passes(test, clean):
+                raise SystemExit(f"red before any mutation: {test}")
+        for number, mutation in enumerate(chosen, 1):
+            alive = survives(mutation, clean, folder)
+            print(
+                f"{number:3}/{len(chosen)}  {'SURVIVED' if alive else 'caught  '}  {mutation.promise:4} {mutation.name}",
+                flush=True,
+            )
+            if alive:
+                survivors.append(mutation)
+    print(f"{len(chosen) - len(survivors)} caught, {len(survivors)} survived")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
