@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 DEMO := .venv-demo
 LOCK := .venv-lock
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
-CODE := $(wildcard src tests bench tools apps)
+CODE := $(wildcard src tests bench tools apps docs/examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench bench-short mutate docs lock clean

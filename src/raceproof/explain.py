@@ -256,4 +256,5 @@ def _condition(one: Condition) -> str:
 def _told(entry: HistoryEntry) -> str:
     by = f"by {entry.actor} " if entry.actor else ""
     reason = f", because: {entry.reason}" if entry.reason else ""
-    return f"{by}at {entry.at:%Y-%m-%d %H:%M:%S} UTC: {entry.move}, {entry.before} → {entry.after}{reason}"
+    before = entry.before or "(new)"  # an override may have inserted it
+    return f"{by}at {entry.at:%Y-%m-%d %H:%M:%S} UTC: {entry.move}, {before} → {entry.after}{reason}"

@@ -96,12 +96,13 @@ class Prepared:
 
     def picking(self, layout: Sequence[str]) -> Callable[[Sequence[Any]], Statement]:
         """The same for values that always come in the order of `layout`: the quick way, for texts that are used a lot."""
-        name, text = self.name, self.text
+        name, text, make = self.name, self.text, Statement._make
         places = [layout.index(wanted) for wanted in self.order]
-        if len(places) < 2:
-            return lambda values: Statement(name, text, [values[place] for place in places])
-        pick = itemgetter(*places)
-        return lambda values: Statement(name, text, pick(values))
+        if places == list(range(len(places))):
+            end = len(places)
+            return lambda values: make((name, text, values[:end], ()))
+        pick = itemgetter(*places) if len(places) > 1 else lambda values: [values[place] for place in places]
+        return lambda values: make((name, text, pick(values), ()))
 
 
 class Template:

@@ -4,7 +4,7 @@ Promise: one statement is one decision, history included. Only a repeated call (
 transaction, because it must see what was committed while it waited for the row.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from raceproof.statement import (
 
 _TEMPLATES = templates("raceproof.moves", "postgres.sql")
 _RETURNS_OLD = 18
-_RENDERED: "dict[tuple[Style, bool], tuple[dict[tuple[Any, ...], Prepared], dict[tuple[Any, ...], _Plan]]]" = {}
+_RENDERED: "dict[tuple[Style, bool], tuple[dict[Hashable, Prepared], dict[Hashable, _Plan]]]" = {}
 _NO_ROW: Row = (None,) * 7
 _SKIP_LOCKED = " SKIP LOCKED"
 _OWN = (parameter("by"), parameter("reason"), parameter("call"))
@@ -141,7 +141,7 @@ class PostgresMoves:
         first = requests[0]
         spec = first.move.lifecycle
         types = self._types.get(spec) or (yield from self._column_types(spec))
-        shape = (*first.shape, skip_locked, types["*"])
+        shape = (first.shape, skip_locked, types["*"])
         prepared = self._texts.get(shape)
         if prepared is None:
             prepared = self._texts[shape] = self.text_of_many(first, types, skip_locked)

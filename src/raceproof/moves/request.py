@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from itertools import count
@@ -35,10 +35,14 @@ class MoveRequest:
     returning: tuple[str, ...]
     row_type: type[Any] | None
     now: datetime | None
+    plain: bool
+    """Nothing goes along with the move that its statement would have to know of."""
 
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> Hashable:
         """Calls of the same shape have the same statement text, and can share one statement."""
+        if self.plain:
+            return self.move
         return (
             self.move,
             tuple(self.set),
@@ -91,12 +95,13 @@ def request(
     if by is not None or reason is not None or call is not None:
         _check_texts(move, (by, reason, call))
     names, row_type = ((), None) if returning is None else _returning(move, returning)
+    where = move.where if isinstance(where, tuple) and not where else move.where + predicates(where)
     return MoveRequest(
         move,
         key,
         key_parts(spec, key, tenant),
         set or {},
-        move.where if isinstance(where, tuple) and not where else move.where + predicates(where),
+        where,
         by,
         reason,
         fence,
@@ -106,6 +111,7 @@ def request(
         names,
         row_type,
         now,
+        not (set or where or names) and fence is None and revision is None and now is None,
     )
 
 

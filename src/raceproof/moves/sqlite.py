@@ -4,7 +4,7 @@ Promise: the guards stand in the WHERE of the write. Where a call takes several 
 the first, so none of them can meet a stale snapshot, and all are one transaction, or one savepoint in the caller's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -32,7 +32,7 @@ from raceproof.statement import (
 )
 
 _TEMPLATES = templates("raceproof.moves", "sqlite.sql")
-_TEXTS: "dict[Style, dict[tuple[Any, ...], _Texts]]" = {}
+_TEXTS: "dict[Style, dict[Hashable, _Texts]]" = {}
 
 
 class SqliteMoves:
@@ -47,12 +47,12 @@ class SqliteMoves:
         texts = self._texts_of(request)
         try:
             if texts.note is None:
-                values = _bindable(sql.flat(request))
+                values = _bindable(request.parts if request.plain else sql.flat(request))
                 for before, write in texts.writes:
                     rows = yield write(values)
                     if rows:
-                        revision, _, *returned = rows[0]
-                        return moved(request, before, revision, request.row(returned) if returned else None)
+                        row = None if request.plain else request.row(rows[0][2:])
+                        return moved(request, before, rows[0][0], row)
             yield texts.begin
             try:
                 answer = yield from self._decide(request, texts)
