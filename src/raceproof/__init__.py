@@ -1,10 +1,10 @@
 """raceproof: race-proof state for the rows you already have."""
 
-from raceproof.errors import CallError, DeclarationError, MissingExtra, NotReached, RaceproofError
+from raceproof.errors import CallError, DeclarationError, MissingExtra, RaceproofError
 from raceproof.events import Event, log_to, subscribe, subscribed
 from raceproof.lifecycle import History, Lifecycle, Move, Spec, move, spec_of
 from raceproof.look import HistoryEntry
-from raceproof.outcome import Already, Answer, Conflict, Lost, Missing, Moved, Refused, Unknown
+from raceproof.outcome import Already, Answer, Conflict, Lost, Missing, Moved, NotReached, Refused, Unknown
 from raceproof.predicate import column, sql
 from raceproof.store import AsyncStore, Store
 from raceproof.stores.bind import bind

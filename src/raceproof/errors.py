@@ -1,10 +1,5 @@
 """The few errors of the library. Losing a race is not among them: that is an answer (see `raceproof.outcome`)."""
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from raceproof.outcome import Answer
-
 
 class RaceproofError(Exception):
     """Base of everything that this library raises itself; drivers' own errors pass through with a note added."""
@@ -20,11 +15,3 @@ class CallError(RaceproofError):
 
 class MissingExtra(RaceproofError, ImportError):
     """A driver is needed that is not installed; the message names the extra."""
-
-
-class NotReached(RaceproofError):
-    """`must()` was called on an answer that did not reach the target; `.answer` has the whole of it."""
-
-    def __init__(self, answer: "Answer[Any, Any]") -> None:
-        super().__init__(str(answer))
-        self.answer = answer

@@ -7,7 +7,7 @@ the answer if the target is reached and raises `NotReached` otherwise. `if answe
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from raceproof.errors import NotReached
+from raceproof.errors import RaceproofError
 from raceproof.lifecycle import Move
 
 S = TypeVar("S", bound=str)
@@ -15,6 +15,14 @@ R = TypeVar("R")
 
 Key = Any
 """What the caller uses to name a row: text, int, UUID, or a tuple of these for a key of several columns."""
+
+
+class NotReached(RaceproofError):
+    """`must()` was called on an answer that did not reach the target; `.answer` has the whole of it."""
+
+    def __init__(self, answer: "Answer[Any, Any]") -> None:
+        super().__init__(str(answer))
+        self.answer = answer
 
 
 class _Answer:

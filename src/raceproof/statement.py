@@ -43,6 +43,21 @@ COMMIT = Statement("commit", "COMMIT")
 ROLLBACK = Statement("rollback", "ROLLBACK")
 
 
+def transaction(begin: Statement, body: Program[T]) -> Program[T]:
+    """All statements of a program, or none: also when it fails or is cancelled half-way."""
+    yield begin
+    try:
+        result = yield from body
+    except GeneratorExit:
+        # nobody runs this program any more; what it has begun ends with its connection
+        raise
+    except BaseException:
+        yield ROLLBACK
+        raise
+    yield COMMIT
+    return result
+
+
 class Conflicted(Exception):
     """Raised by a driver: the store gave up this transaction for another (serialization, deadlock, stale snapshot)."""
 
@@ -58,7 +73,7 @@ def run(execute: Callable[[Statement], Rows], program: Program[T]) -> T:
         while True:
             try:
                 rows = execute(statement)
-            except Exception as error:
+            except BaseException as error:
                 statement = program.throw(error)
             else:
                 statement = program.send(rows)
@@ -74,7 +89,7 @@ async def arun(execute: Callable[[Statement], Awaitable[Rows]], program: Program
         while True:
             try:
                 rows = await execute(statement)
-            except Exception as error:
+            except BaseException as error:
                 statement = program.throw(error)
             else:
                 statement = program.send(rows)

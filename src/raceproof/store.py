@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
 
 from raceproof import events, look
+from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
 from raceproof.lifecycle import Lifecycle, Move, Spec, spec_of
 from raceproof.look import HistoryEntry
@@ -16,7 +17,6 @@ from raceproof.moves import MoveRequest, request
 from raceproof.outcome import Answer, Key
 from raceproof.predicate import Where, predicates
 from raceproof.statement import Program
-from raceproof.stores.driver import AsyncDriver, Driver
 from raceproof.verify import Finding, Trial, try_matrix, verify
 
 S = TypeVar("S", bound=str)

@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from raceproof import Lifecycle, Spec, bind
-from raceproof.moves import MoveRequest, PostgresMoves, request
+from raceproof.moves import MoveRequest, request
+from raceproof.moves.postgres_texts import postgres_texts
 from raceproof.schema import history_ddl
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
@@ -72,14 +73,14 @@ def test_a_move_reads_its_rows_by_index(
 ) -> None:
     """No plan of a move reads the whole table, in its generic form, which is the one that stays."""
     connection, spec = big
-    moves = PostgresMoves("dollar", version)
+    texts = postgres_texts("dollar", version)
     one = ask(spec, (5, 5))
     types = {"shop": "integer", "number": "bigint", "note": "text"}
     prepared = {
-        "one": moves.text_of_one(one),
-        "swift": moves.text_of_swift(one),
-        "many": moves.text_of_many(one, types, skip_locked=True),
-        "who": moves._render("move.who", spec),
+        "one": texts.one(one),
+        "swift": texts.swift(one),
+        "many": texts.many(one, types, skip_locked=True),
+        "who": texts.plain("move.who", spec),
     }[which]
     if prepared is None:
         assert version < 18

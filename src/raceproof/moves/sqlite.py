@@ -18,8 +18,6 @@ from raceproof.outcome import Answer
 from raceproof.quoting import identifier, literal, parameter, split_qualified
 from raceproof.statement import (
     BEGIN,
-    COMMIT,
-    ROLLBACK,
     AcknowledgementLost,
     Conflicted,
     Prepared,
@@ -29,6 +27,7 @@ from raceproof.statement import (
     Style,
     lines,
     templates,
+    transaction,
 )
 
 _TEMPLATES = templates("raceproof.moves", "sqlite.sql")
@@ -53,63 +52,48 @@ class SqliteMoves:
                     if rows:
                         row = None if request.plain else request.row(rows[0][2:])
                         return moved(request, before, rows[0][0], row)
-            yield texts.begin
-            try:
-                answer = yield from self._decide(request, texts)
-            except BaseException:
-                yield ROLLBACK
-                raise
-            yield COMMIT
+            return (yield from transaction(texts.begin, self._decide(request, texts)))
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
         except Conflicted as lost:
             return conflict(request, lost.__cause__ or lost)
-        return answer
 
     def many(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
         """Move many rows by their keys, all in one transaction."""
         if not requests:
             return []
         try:
-            yield self._texts_of(requests[0]).begin
-            try:
-                answers = []
-                for request in requests:
-                    answers.append((yield from self._decide(request, self._texts_of(request))))
-            except BaseException:
-                yield ROLLBACK
-                raise
-            yield COMMIT
+            return (yield from transaction(self._texts_of(requests[0]).begin, self._each(requests)))
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost) for request in requests]
         except Conflicted as lost:
             return [conflict(request, lost.__cause__ or lost) for request in requests]
-        return answers
 
     def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
         """Move all rows that match the request's guards and are at a source of its move."""
-        texts = self._texts_of(request)
-        values = dict(zip(sql.layout(request), _bindable(sql.flat(request)), strict=True))
-        spec = request.move.lifecycle
         try:
-            yield texts.begin
-            try:
-                rows = yield texts.matching.bind({**values, "limit": -1 if limit is None else limit})
-                answers = []
-                for key in rows:
-                    parts = tuple(key)
-                    own = parts[1:] if spec.tenant else parts
-                    one = replace(request, key=own if len(own) > 1 else own[0], parts=parts)
-                    answers.append((yield from self._decide(one, texts)))
-            except BaseException:
-                yield ROLLBACK
-                raise
-            yield COMMIT
+            return (yield from transaction(self._texts_of(request).begin, self._matching(request, limit)))
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost)]
         except Conflicted as lost:
             return [conflict(request, lost.__cause__ or lost)]
+
+    def _each(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+        answers = []
+        for request in requests:
+            answers.append((yield from self._decide(request, self._texts_of(request))))
         return answers
+
+    def _matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
+        spec = request.move.lifecycle
+        values = dict(zip(sql.layout(request), _bindable(sql.flat(request)), strict=True))
+        values["limit"] = -1 if limit is None else limit
+        rows = yield self._texts_of(request).matching.bind(values)
+        found = []
+        for parts in rows:
+            own = tuple(parts)[1:] if spec.tenant else tuple(parts)
+            found.append(replace(request, key=own if len(own) > 1 else own[0], parts=tuple(parts)))
+        return (yield from self._each(found))
 
     def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]:
         """The row with all its columns, or None."""

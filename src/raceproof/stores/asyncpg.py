@@ -11,7 +11,7 @@ import asyncpg
 from raceproof.moves import MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement
-from raceproof.stores.driver import AsyncDriver
+from raceproof.driver import AsyncDriver
 
 T = TypeVar("T")
 

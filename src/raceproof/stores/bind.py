@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from raceproof.errors import CallError
 from raceproof.store import AsyncStore, Store
-from raceproof.stores.driver import AsyncDriver, Driver
+from raceproof.driver import AsyncDriver, Driver
 
 if TYPE_CHECKING:
     import sqlite3

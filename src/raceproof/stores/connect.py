@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from raceproof.errors import CallError, MissingExtra
 from raceproof.store import AsyncStore, Store
-from raceproof.stores.driver import AsyncDriver, Driver
+from raceproof.driver import AsyncDriver, Driver
 from raceproof.stores.sqlite import SqliteConnection
 from raceproof.stores.sqlite_writer import SqliteWriter
 from raceproof.stores.warm import WarmDriver

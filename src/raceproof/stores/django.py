@@ -11,7 +11,7 @@ from django.db.utils import Error
 from raceproof.errors import CallError
 from raceproof.moves import PostgresMoves, SqliteMoves
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
-from raceproof.stores.driver import Driver, Moves
+from raceproof.driver import Driver, Moves
 from raceproof.stores.sqlite import SqliteTransaction
 
 _CONFLICTS = ("40001", "40P01")

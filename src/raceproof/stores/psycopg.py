@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from raceproof.moves import PostgresMoves
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
-from raceproof.stores.driver import AsyncDriver, Driver
+from raceproof.driver import AsyncDriver, Driver
 
 _CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 

@@ -14,7 +14,7 @@ import redis.asyncio
 
 from raceproof.moves import RedisMoves
 from raceproof.statement import AcknowledgementLost, Rows, Statement
-from raceproof.stores.driver import AsyncDriver, Driver
+from raceproof.driver import AsyncDriver, Driver
 
 _CUT_OFF = (redis.ConnectionError, redis.TimeoutError, OSError)
 

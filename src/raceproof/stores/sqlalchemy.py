@@ -19,7 +19,7 @@ from raceproof.moves import MoveRequest, PostgresMoves, SqliteMoves
 from raceproof.outcome import Answer
 from raceproof.quoting import split_qualified
 from raceproof.statement import Conflicted, Rows, Statement, Style
-from raceproof.stores.driver import AsyncDriver, Driver, Moves
+from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.stores.sqlite import SqliteTransaction, opens_by_itself
 
 _STYLES: dict[str, Style] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from raceproof.moves import SqliteMoves
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
-from raceproof.stores.driver import Driver
+from raceproof.driver import Driver
 
 _BUSY = 5
 _LOCKED = 6

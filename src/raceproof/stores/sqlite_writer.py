@@ -16,7 +16,7 @@ from raceproof.moves import MoveRequest, SqliteMoves
 from raceproof.moves.answer import unknown
 from raceproof.outcome import Answer
 from raceproof.statement import BEGIN, COMMIT, ROLLBACK, AcknowledgementLost, Program, Rows, Statement, run
-from raceproof.stores.driver import AsyncDriver
+from raceproof.driver import AsyncDriver
 from raceproof.stores.sqlite import SqliteConnection
 
 T = TypeVar("T")

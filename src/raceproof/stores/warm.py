@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from raceproof.moves import MoveRequest
 from raceproof.outcome import Answer
 from raceproof.statement import Program
-from raceproof.stores.driver import Driver
+from raceproof.driver import Driver
 
 T = TypeVar("T")
 

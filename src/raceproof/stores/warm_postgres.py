@@ -11,7 +11,7 @@ from raceproof.outcome import Answer
 from raceproof.statement import Program
 from raceproof.stores.asyncpg import AsyncpgConnection
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer
-from raceproof.stores.driver import AsyncDriver
+from raceproof.driver import AsyncDriver
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class WarmPostgres(AsyncDriver):
         return _Own(await asyncpg.connect(self._url, **self._settings), getattr(self, "moves", None))
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        if request.repeat or request.where or request.now is not None:
+        if request.repeat or request.where is not request.move.where or request.now is not None:
             return await self._one(request)
         return await self._coalescer.submit(request)
 

@@ -10,7 +10,7 @@ from raceproof.moves import MoveRequest, RedisMoves
 from raceproof.outcome import Answer
 from raceproof.statement import Rows, Statement
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer
-from raceproof.stores.driver import AsyncDriver
+from raceproof.driver import AsyncDriver
 from raceproof.stores.redis import once, rows_of
 
 
@@ -30,7 +30,7 @@ class WarmRedis(AsyncDriver):
         self._connection = await self._client.connection_pool.get_connection()
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        if request.repeat or request.where or request.now is not None:
+        if request.repeat or request.where is not request.move.where or request.now is not None:
             return await self._one(request)
         return await self._coalescer.submit(request)
 

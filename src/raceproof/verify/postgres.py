@@ -134,12 +134,20 @@ class PostgresVerify:
             raise CallError(f"{spec}: no guards are installed; `raceproof sql --guards` prints them")
         yield BEGIN
         try:
-            yield from self._prepare_table(columns[spec.column])
-            found = []
-            for before, after, declared in all_changes(spec):
-                found.append((yield from self._try(before, after, declared)))
-        finally:
+            found = yield from self._try_all(columns[spec.column])
+        except GeneratorExit:
+            raise
+        except BaseException:
             yield ROLLBACK
+            raise
+        yield ROLLBACK
+        return found
+
+    def _try_all(self, status_type: str) -> Program[list[Trial]]:
+        yield from self._prepare_table(status_type)
+        found = []
+        for before, after, declared in all_changes(self._spec):
+            found.append((yield from self._try(before, after, declared)))
         return found
 
     def _prepare_table(self, status_type: str) -> Program[None]:

@@ -1,0 +1,193 @@
+"""The finished texts of moves on PostgreSQL: `postgres.sql`, filled from a declaration and the shape of a call."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from raceproof.lifecycle import Spec
+from raceproof.moves import sql
+from raceproof.moves.request import MoveRequest
+from raceproof.quoting import identifier, literal, parameter, qualified
+from raceproof.statement import Prepared, Statement, Style, lines, templates
+
+_TEMPLATES = templates("raceproof.moves", "postgres.sql")
+_RETURNS_OLD = 18
+_SKIP_LOCKED = " SKIP LOCKED"
+_OWN = (parameter("by"), parameter("reason"), parameter("call"))
+
+
+class Plan(NamedTuple):
+    """The statements for one shape of call: the one that always answers, and a quicker one for the usual end."""
+
+    full: Callable[[Sequence[Any]], Statement]
+    swift: Callable[[Sequence[Any]], Statement] | None
+
+
+class PostgresTexts:
+    """Renders for one style of placeholder and one kind of server: from version 18 on, RETURNING knows the old row."""
+
+    def __init__(self, style: Style, returns_old: bool) -> None:
+        self.style: Style = style
+        self._returns_old = returns_old
+        self._plans: dict[Hashable, Plan] = {}
+        self._rendered: dict[Hashable, Prepared] = {}
+
+    def plan(self, request: MoveRequest) -> Plan:
+        """The statements for a call, made once for its shape."""
+        shape = request.shape
+        plan = self._plans.get(shape)
+        if plan is None:
+            layout, swift = sql.layout(request), self.swift(request)
+            plan = Plan(self.one(request).picking(layout), swift.picking(layout) if swift else None)
+            self._plans[shape] = plan
+        return plan
+
+    def for_many(self, request: MoveRequest, types: Mapping[str, str], skip_locked: bool) -> Prepared:
+        """The statement for many calls of one shape; two databases may differ in the types of the columns."""
+        shape = (request.shape, skip_locked, tuple(types.items()))
+        prepared = self._rendered.get(shape)
+        if prepared is None:
+            prepared = self._rendered[shape] = self.many(request, types, skip_locked)
+        return prepared
+
+    def swift(self, request: MoveRequest) -> Prepared | None:
+        """The guarded UPDATE alone, where its RETURNING can tell what the row was before."""
+        spec, move = request.move.lifecycle, request.move
+        if len(move.sources) == 1:
+            before = literal(move.sources[0])
+        elif self._returns_old:
+            before = f"old.{identifier(spec.column)}::text"
+        else:
+            return None
+        guards = sql.guards(request)
+        slots = {
+            **self._slots(request, guards, parameter("set_{}")),
+            "before": before,
+            "guards": lines((text for _, text in guards), " AND"),
+            "move": literal(move.name),
+            "target": literal(move.target),
+            "now": _now(request),
+        }
+        return _TEMPLATES["move.swift" if spec.history else "move.swift without history"].prepare(
+            slots, self.style
+        )
+
+    def one(self, request: MoveRequest) -> Prepared:
+        slots = {
+            **self._slots(request, sql.guards(request), parameter("set_{}")),
+            **self._note(request, _OWN, "TRUE"),
+        }
+        return _TEMPLATES["move.one"].prepare(slots, self.style)
+
+    def many(self, request: MoveRequest, types: Mapping[str, str], skip_locked: bool) -> Prepared:
+        spec = request.move.lifecycle
+        guards = sql.guards(request, "w.rp_fence_wanted", "w.rp_revision_wanted")
+        columns = {f"rp_wanted_{i}": types[column] for i, column in enumerate(spec.key_columns)}
+        columns |= {f"rp_set_{i}": types[column] for i, column in enumerate(request.set)}
+        columns |= {"rp_fence_wanted": "bigint"} if request.fence is not None else {}
+        columns |= {"rp_revision_wanted": "bigint"} if request.revision is not None else {}
+        columns |= {"rp_by": "text", "rp_reason": "text", "rp_call": "text"} if spec.history else {}
+        wanted = [f"t.{identifier(c)} = w.rp_wanted_{i}" for i, c in enumerate(spec.key_columns)]
+        slots = {
+            **self._slots(request, guards, "cur.rp_set_{}"),
+            **self._note(
+                request, ("cur.rp_by", "cur.rp_reason", "cur.rp_call"), "changed.rp_ord = cur.rp_ord"
+            ),
+            "arrays": lines((f"{parameter(name)}::{type_}[]" for name, type_ in columns.items()), ","),
+            "wanted": ", ".join(columns),
+            "t_is_wanted": " AND ".join(wanted),
+            "skip_locked": _SKIP_LOCKED if skip_locked else "",
+        }
+        return _TEMPLATES["move.many"].prepare(slots, self.style)
+
+    def matching(self, request: MoveRequest) -> Prepared:
+        spec = request.move.lifecycle
+        guards = sql.guards(request)
+        keys = range(len(spec.key_columns))
+        same_row = " AND ".join(f"changed.rp_key_{i} = cur.rp_key_{i}" for i in keys)
+        slots = {
+            **self._slots(request, guards, parameter("set_{}")),
+            **self._note(request, _OWN, same_row, losers=False),
+            "guards": lines((text for _, text in guards), " AND"),
+            "t_keys_as": ", ".join(
+                f"t.{identifier(c)} AS rp_key_{i}" for i, c in enumerate(spec.key_columns)
+            ),
+            "changed_keys": ", ".join(f"changed.rp_key_{i}" for i in keys),
+            "cur_is_changed": same_row,
+        }
+        return _TEMPLATES["move.matching"].prepare(slots, self.style)
+
+    def read(self, spec: Spec[Any], columns: Sequence[str]) -> Prepared:
+        slots = {**sql.declared(spec), "columns": ", ".join(f"t.{identifier(name)}" for name in columns)}
+        return _TEMPLATES["move.read"].prepare(slots, self.style)
+
+    def _slots(self, request: MoveRequest, guards: list[tuple[int, str]], value: str) -> dict[str, str]:
+        spec = request.move.lifecycle
+        columns = [identifier(column) for column in spec.key_columns]
+        return {
+            **sql.declared(spec),
+            "keys": ", ".join(f"t.{column} AS rp_key_{i}" for i, column in enumerate(columns)),
+            "t_keys": ", ".join(f"t.{column}" for column in columns),
+            "t_is_cur": " AND ".join(f"t.{column} = cur.rp_key_{i}" for i, column in enumerate(columns)),
+            "revision": f"t.{identifier(spec.revision)}" if spec.revision else "NULL::bigint",
+            "fence": f"t.{identifier(spec.fence)}" if spec.fence else "NULL::bigint",
+            "key_text": sql.key_text(spec, "{}::text") if spec.history else "NULL::text",
+            "unmet": sql.unmet(guards),
+            "assignments": sql.assignments(request, _now(request), value),
+            "sources": sql.sources(request),
+            "returning": sql.column_list(request.returning, "t."),
+            "returned": sql.column_list(request.returning, "changed."),
+        }
+
+    def _note(
+        self, request: MoveRequest, who: tuple[str, str, str], joined: str, losers: bool = True
+    ) -> dict[str, str]:
+        """The history's part of a text: winners alone, or every decision where losers are recorded too."""
+        spec = request.move.lifecycle
+        if spec.history is None:
+            return {"noted": ""}
+        target = literal(request.move.target)
+        if losers and spec.history.losers:
+            join, revision = "LEFT JOIN", "COALESCE(changed.rp_revision, cur.rp_revision)"
+            outcome = (
+                "CASE WHEN changed.rp_won THEN 'moved' WHEN cur.rp_unmet & 1 = 1 THEN 'lost'"
+                f" WHEN cur.rp_before = {target} THEN 'already' ELSE 'refused' END"
+            )
+        else:
+            join, revision, outcome = "JOIN", "changed.rp_revision", "'moved'"
+        slots = {
+            **sql.declared(spec),
+            "move": literal(request.move.name),
+            "outcome": outcome,
+            "target": target,
+            "noted_revision": revision,
+            "actor": who[0],
+            "reason": who[1],
+            "call": who[2],
+            "now": _now(request),
+            "noted_join": f"{join} changed ON {joined}",
+        }
+        return {"noted": _TEMPLATES["move.note"].fill(slots)}
+
+    def plain(self, name: str, spec: Spec[Any]) -> Prepared:
+        """A statement that depends on the lifecycle alone."""
+        key = (name, spec)
+        prepared = self._rendered.get(key)
+        if prepared is None:
+            slots = {
+                **sql.declared(spec),
+                "key_text": sql.key_text(spec, "{}::text"),
+                "regclass": literal(qualified(spec.table)),
+            }
+            prepared = self._rendered[key] = _TEMPLATES[name].prepare(slots, self.style)
+        return prepared
+
+
+def _now(request: MoveRequest) -> str:
+    return "clock_timestamp()" if request.now is None else parameter("now") + "::timestamptz"
+
+
+@cache
+def postgres_texts(style: Style, version: int) -> PostgresTexts:
+    """The texts for a server of this major version; all connections of one kind share them."""
+    return PostgresTexts(style, version >= _RETURNS_OLD)
