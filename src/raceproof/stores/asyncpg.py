@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from raceproof.driver import AsyncDriver
 from raceproof.moves import MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement
-from raceproof.driver import AsyncDriver
 
 T = TypeVar("T")
 

@@ -3,9 +3,9 @@
 import importlib
 from typing import TYPE_CHECKING, Any, overload
 
+from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
 from raceproof.store import AsyncStore, Store
-from raceproof.driver import AsyncDriver, Driver
 
 if TYPE_CHECKING:
     import sqlite3

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError, MissingExtra
 from raceproof.store import AsyncStore, Store
-from raceproof.driver import AsyncDriver, Driver
 from raceproof.stores.sqlite import SqliteConnection
 from raceproof.stores.sqlite_writer import SqliteWriter
 from raceproof.stores.warm import WarmDriver

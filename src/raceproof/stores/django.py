@@ -8,10 +8,10 @@ from typing import Any
 from django.db import connections
 from django.db.utils import Error
 
+from raceproof.driver import Driver, Moves
 from raceproof.errors import CallError
 from raceproof.moves import PostgresMoves, SqliteMoves
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
-from raceproof.driver import Driver, Moves
 from raceproof.stores.sqlite import SqliteTransaction
 
 _CONFLICTS = ("40001", "40P01")
@@ -44,30 +44,31 @@ class DjangoConnection(Driver):
         return bool(self._connection.in_atomic_block or not self._connection.get_autocommit())
 
     def execute(self, statement: Statement) -> Rows:
-        rows: Rows = ()
-        final = not self._in_transaction and not self._began
+        alone = not self._in_transaction and not self._began
         try:
             with self._connection.cursor() as cursor:
-                for text, params in self._texts(statement):
-                    cursor.execute(text, params)
-                    rows = cursor.fetchall() if cursor.description else ()
+                if statement.text in ("BEGIN", "COMMIT", "ROLLBACK"):
+                    self._control(cursor, statement)
+                    return ()
+                cursor.execute(statement.text, list(statement.params))
+                rows: Rows = cursor.fetchall() if cursor.description else ()
+                return rows
         except Error as error:
-            self._raise_translated(error, statement, final or statement.text == "COMMIT")
+            self._raise_translated(error, statement, final=alone or statement.text == "COMMIT")
             raise
-        if statement.text in ("COMMIT", "ROLLBACK"):
-            self._sqlite.ended(statement)
-        return rows
 
-    def _texts(self, statement: Statement) -> list[tuple[str, Any]]:
-        if statement.text not in ("BEGIN", "COMMIT", "ROLLBACK"):
-            return [(statement.text, list(statement.params))]
+    def _control(self, cursor: Any, statement: Statement) -> None:
+        """Begin and end what is ours; in a transaction of Django's only a savepoint, and that on SQLite alone."""
+        callers = self._in_transaction
         if self.dialect == "sqlite":
-            return [(text, None) for text in self._sqlite.texts(statement, self._in_transaction)]
-        if statement.text == "BEGIN":
-            self._began = not self._in_transaction
-            return [("BEGIN", None)] if self._began else []
-        began, self._began = self._began, False
-        return [(statement.text, None)] if began else []
+            for text in self._sqlite.texts(statement, callers):
+                cursor.execute(text)
+            self._sqlite.ran(statement, callers)
+            return
+        began = self._began
+        self._began = statement.text == "BEGIN" and not callers
+        if began or self._began:
+            cursor.execute(statement.text)
 
     def _raise_translated(self, error: Error, statement: Statement, final: bool) -> None:
         original: Any = error.__cause__

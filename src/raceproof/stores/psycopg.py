@@ -10,9 +10,9 @@ import psycopg
 from psycopg import pq
 from psycopg.rows import tuple_row
 
+from raceproof.driver import AsyncDriver, Driver
 from raceproof.moves import PostgresMoves
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
-from raceproof.driver import AsyncDriver, Driver
 
 _CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 

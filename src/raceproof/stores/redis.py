@@ -12,9 +12,9 @@ from typing import Any
 import redis
 import redis.asyncio
 
+from raceproof.driver import AsyncDriver, Driver
 from raceproof.moves import RedisMoves
 from raceproof.statement import AcknowledgementLost, Rows, Statement
-from raceproof.driver import AsyncDriver, Driver
 
 _CUT_OFF = (redis.ConnectionError, redis.TimeoutError, OSError)
 
@@ -46,13 +46,15 @@ class RedisClient(Driver):
         self.moves = RedisMoves(cluster)
 
     def execute(self, statement: Statement) -> Rows:
-        pool, kept = self._client.connection_pool, self._client.connection
-        connection = kept or pool.get_connection()
+        client = self._client
+        if client.connection is not None:
+            with client.single_connection_lock:
+                return rows_of(statement, self._once(client.connection, statement))
+        connection = client.connection_pool.get_connection()
         try:
             return rows_of(statement, self._once(connection, statement))
         finally:
-            if kept is None:
-                pool.release(connection)
+            client.connection_pool.release(connection)
 
     def _once(self, connection: Any, statement: Statement) -> Any:
         connection.connect()
@@ -77,13 +79,15 @@ class AsyncRedisClient(AsyncDriver):
         self.moves = RedisMoves(cluster)
 
     async def execute(self, statement: Statement) -> Rows:
-        pool, kept = self._client.connection_pool, self._client.connection
-        connection = kept or await pool.get_connection()
+        client = self._client
+        if client.connection is not None:
+            async with client._single_conn_lock:
+                return rows_of(statement, await once(client.connection, statement))
+        connection = await client.connection_pool.get_connection()
         try:
             return rows_of(statement, await once(connection, statement))
         finally:
-            if kept is None:
-                await pool.release(connection)
+            await client.connection_pool.release(connection)
 
 
 async def once(connection: Any, statement: Statement) -> Any:

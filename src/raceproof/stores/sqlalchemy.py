@@ -14,12 +14,12 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
+from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.errors import CallError
 from raceproof.moves import MoveRequest, PostgresMoves, SqliteMoves
 from raceproof.outcome import Answer
 from raceproof.quoting import split_qualified
 from raceproof.statement import Conflicted, Rows, Statement, Style
-from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.stores.sqlite import SqliteTransaction, opens_by_itself
 
 _STYLES: dict[str, Style] = {
@@ -48,27 +48,24 @@ class _Dialect:
             self.moves = SqliteMoves(style)
         self.sqlite = SqliteTransaction()
 
-    def texts(self, connection: Connection, statement: Statement) -> list[tuple[str, Any]]:
-        """What to run for a statement. On PostgreSQL the transaction is SQLAlchemy's: nothing to begin or end."""
-        if statement.text not in ("BEGIN", "COMMIT", "ROLLBACK"):
-            return [(statement.text, tuple(statement.params) or None)]
+    def run(self, connection: Connection, statement: Statement) -> Rows:
+        with self.translating(statement):
+            if statement.text in ("BEGIN", "COMMIT", "ROLLBACK"):
+                self._control(connection, statement)
+                return ()
+            result = connection.exec_driver_sql(statement.text, tuple(statement.params) or None)
+            return [tuple(row) for row in result.fetchall()] if result.returns_rows else ()
+
+    def _control(self, connection: Connection, statement: Statement) -> None:
+        """On PostgreSQL the transaction is SQLAlchemy's: nothing to begin or end. On SQLite the write lock is taken."""
         if self.name == "postgres":
-            return []
+            return
         raw: Any = connection.connection.driver_connection
         raw = getattr(raw, "_conn", raw)  # aiosqlite keeps the sqlite3 connection inside
-        return [
-            (text, None) for text in self.sqlite.texts(statement, raw.in_transaction or opens_by_itself(raw))
-        ]
-
-    def run(self, connection: Connection, statement: Statement) -> Rows:
-        rows: Rows = ()
-        with self.translating(statement):
-            for text, params in self.texts(connection, statement):
-                result = connection.exec_driver_sql(text, params)
-                rows = [tuple(row) for row in result.fetchall()] if result.returns_rows else ()
-        if statement.text in ("COMMIT", "ROLLBACK"):
-            self.sqlite.ended(statement)
-        return rows
+        callers = raw.in_transaction or opens_by_itself(raw)
+        for text in self.sqlite.texts(statement, callers):
+            connection.exec_driver_sql(text)
+        self.sqlite.ran(statement, callers)
 
     @contextmanager
     def translating(self, statement: Statement) -> Iterator[None]:

@@ -7,9 +7,9 @@ caller's it takes the write lock and sets a savepoint, so that a call which fail
 import sqlite3
 from typing import Any
 
+from raceproof.driver import Driver
 from raceproof.moves import SqliteMoves
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
-from raceproof.driver import Driver
 
 _BUSY = 5
 _LOCKED = 6
@@ -29,17 +29,15 @@ class SqliteTransaction:
         """The statements to run instead; `callers`: the connection is in a transaction of the caller's, or opens one."""
         match statement.text:
             case "BEGIN":
-                self.own = not callers
-                return ["BEGIN IMMEDIATE"] if self.own else [statement.params[0], f"SAVEPOINT {_SAVEPOINT}"]
+                return [statement.params[0], f"SAVEPOINT {_SAVEPOINT}"] if callers else ["BEGIN IMMEDIATE"]
             case "COMMIT":
                 return ["COMMIT"] if self.own else [f"RELEASE {_SAVEPOINT}"]
             case _:
                 return ["ROLLBACK"] if self.own else [f"ROLLBACK TO {_SAVEPOINT}", f"RELEASE {_SAVEPOINT}"]
 
-    def ended(self, statement: Statement) -> None:
-        """To be told of each statement after it has run."""
-        if statement.text != "BEGIN":
-            self.own = False
+    def ran(self, statement: Statement, callers: bool) -> None:
+        """To be told when these statements have run."""
+        self.own = statement.text == "BEGIN" and not callers
 
     def translate(self, error: sqlite3.Error, statement: Statement, callers: bool) -> Exception:
         """The driver's error as the library's own kind, if it has one."""
@@ -93,9 +91,8 @@ class SqliteConnection(Driver):
         connection = self._connection
         if statement.text == "ROLLBACK" and not connection.in_transaction:
             return ()
-        for text in self._transaction.texts(
-            statement, connection.in_transaction or opens_by_itself(connection)
-        ):
+        callers = connection.in_transaction or opens_by_itself(connection)
+        for text in self._transaction.texts(statement, callers):
             self._cursor.execute(text)
-        self._transaction.ended(statement)
+        self._transaction.ran(statement, callers)
         return ()

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+from raceproof.driver import AsyncDriver
 from raceproof.moves import MoveRequest, SqliteMoves
 from raceproof.moves.answer import unknown
 from raceproof.outcome import Answer
 from raceproof.statement import BEGIN, COMMIT, ROLLBACK, AcknowledgementLost, Program, Rows, Statement, run
-from raceproof.driver import AsyncDriver
 from raceproof.stores.sqlite import SqliteConnection
 
 T = TypeVar("T")

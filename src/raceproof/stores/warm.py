@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from raceproof.driver import Driver
 from raceproof.moves import MoveRequest
 from raceproof.outcome import Answer
 from raceproof.statement import Program
-from raceproof.driver import Driver
 
 T = TypeVar("T")
 

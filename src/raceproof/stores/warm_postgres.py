@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from raceproof.driver import AsyncDriver
 from raceproof.moves import MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import Program
 from raceproof.stores.asyncpg import AsyncpgConnection
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer
-from raceproof.driver import AsyncDriver
 
 T = TypeVar("T")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import redis.asyncio
 
+from raceproof.driver import AsyncDriver
 from raceproof.moves import MoveRequest, RedisMoves
 from raceproof.outcome import Answer
 from raceproof.statement import Rows, Statement
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer
-from raceproof.driver import AsyncDriver
 from raceproof.stores.redis import once, rows_of
 
 
