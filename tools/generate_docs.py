@@ -21,6 +21,7 @@ from raceproof.lifecycle import Lifecycle, Spec
 from raceproof.moves.redis import SCRIPT
 from raceproof.schema import history_ddl
 from raceproof.schema.history import Dialect
+from tools import mutate
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -122,6 +123,12 @@ def ddl(what: str, dialect: Dialect) -> str:
     return _fence("sql", made)
 
 
+def mutations(promise: str) -> str:
+    """The edits that break a promise, each with the test that notices."""
+    found = [one for one in mutate.mutations() if one.promise == promise]
+    return "\n".join(f"- {one.name}: `{one.test.split()[0]}`" for one in found) or "- none yet"
+
+
 def diagram() -> str:
     return _fence("mermaid", mermaid(_command()))
 
@@ -179,6 +186,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "diagram": diagram,
     "example": example,
     "lua": lua,
+    "mutations": mutations,
     "output": output,
     "statements": statements,
 }

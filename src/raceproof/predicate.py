@@ -131,7 +131,8 @@ def sql(fragment: str, **parameters: Any) -> Fragment:
         raise DeclarationError(
             f"sql({fragment!r}) names the parameters {sorted(wanted)}, but was given {sorted(parameters)}"
         )
-    return Fragment(fragment, dict(parameters))
+    # sorted, because calls with the same fragment share a statement, whatever order their parameters are given in
+    return Fragment(fragment, dict(sorted(parameters.items())))
 
 
 def predicates(where: Where) -> tuple[Predicate, ...]:

@@ -48,13 +48,13 @@ def transaction(begin: Statement, body: Program[T]) -> Program[T]:
     yield begin
     try:
         result = yield from body
+        yield COMMIT
     except GeneratorExit:
         # nobody runs this program any more; what it has begun ends with its connection
         raise
     except BaseException:
         yield ROLLBACK
         raise
-    yield COMMIT
     return result
 
 

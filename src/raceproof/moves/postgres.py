@@ -81,6 +81,11 @@ class PostgresMoves:
         if not requests:
             return []
         answers = yield from self._bulk(requests, skip_locked=False)
+        if unseen := [place for place, answer in enumerate(answers) if answer is None]:
+            # missing, or named twice in different spellings: after the first has moved, the second is not seen
+            again_asked = yield from self._bulk([requests[place] for place in unseen], skip_locked=False)
+            for place, answer in zip(unseen, again_asked, strict=True):
+                answers[place] = answer
         return [
             missing(request) if answer is None else answer
             for request, answer in zip(requests, answers, strict=True)

@@ -28,6 +28,9 @@ def history_ddl(spec: Spec[Any], dialect: Dialect) -> str:
     """The DDL of the history that this lifecycle declares; empty if it declares none."""
     if spec.history is None:
         return ""
-    *_, table = split_qualified(spec.history.table)
-    slots = {"history": qualified(spec.history.table), "history_index": identifier(f"{table}_by_key")}
+    *schema, table = split_qualified(spec.history.table)
+    slots = {"history": qualified(spec.history.table), "bare": identifier(table)}
+    slots["index"] = identifier(f"{table}_by_key")
+    # an index is where its table is: PostgreSQL says so by the table, SQLite by the index
+    slots["index_in_schema"] = ".".join(identifier(part) for part in (*schema, f"{table}_by_key"))
     return templates("raceproof.schema", f"{dialect}.sql")["history"].prepare(slots, "dollar").text

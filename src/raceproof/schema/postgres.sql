@@ -13,4 +13,4 @@ CREATE TABLE IF NOT EXISTS {history} (
     call      text,
     at        timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX IF NOT EXISTS {history_index} ON {history} (lifecycle, key, id);
+CREATE INDEX IF NOT EXISTS {index} ON {history} (lifecycle, key, id);

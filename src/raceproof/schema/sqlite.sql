@@ -13,4 +13,4 @@ CREATE TABLE IF NOT EXISTS {history} (
     call      TEXT,
     at        TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now'))
 );
-CREATE INDEX IF NOT EXISTS {history_index} ON {history} (lifecycle, key, id);
+CREATE INDEX IF NOT EXISTS {index_in_schema} ON {bare} (lifecycle, key, id);

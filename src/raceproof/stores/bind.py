@@ -50,9 +50,9 @@ _DRIVERS = {
     "redis.cluster.RedisCluster": "redis.RedisCluster",
     "redis.asyncio.cluster.RedisCluster": "redis.AsyncRedisCluster",
     "sqlalchemy.engine.base.Connection": "sqlalchemy.SqlalchemyConnection",
-    "sqlalchemy.orm.session.Session": "sqlalchemy.SqlalchemySession",
+    "sqlalchemy.orm.session.Session": "sqlalchemy_session.SqlalchemySession",
     "sqlalchemy.ext.asyncio.engine.AsyncConnection": "sqlalchemy.AsyncSqlalchemyConnection",
-    "sqlalchemy.ext.asyncio.session.AsyncSession": "sqlalchemy.AsyncSqlalchemySession",
+    "sqlalchemy.ext.asyncio.session.AsyncSession": "sqlalchemy_session.AsyncSqlalchemySession",
     "django.db.backends.base.base.BaseDatabaseWrapper": "django.DjangoConnection",
     "django.utils.connection.ConnectionProxy": "django.DjangoConnection",
 }
@@ -72,6 +72,10 @@ def bind(connection: Any, *, tenant: Any = None, **settings: Any) -> Store | Asy
     of the tenant column where the lifecycle has one. `cluster=True` gives a redis-py client hash-tagged keys.
     """
     for cls in type(connection).__mro__:
+        if cls.__module__.startswith("redis.") and cls.__qualname__.endswith("Pipeline"):
+            raise CallError(
+                "bind takes a redis-py client, not a pipeline: what is queued there runs after the answer"
+            )
         driver = _DRIVERS.get(f"{cls.__module__}.{cls.__qualname__}")
         if driver is not None:
             module, name = driver.split(".")

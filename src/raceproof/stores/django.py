@@ -62,7 +62,7 @@ class DjangoConnection(Driver):
         callers = self._in_transaction
         if self.dialect == "sqlite":
             for text in self._sqlite.texts(statement, callers):
-                cursor.execute(text)
+                cursor.execute(text, [])
             self._sqlite.ran(statement, callers)
             return
         began = self._began

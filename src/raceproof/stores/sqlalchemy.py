@@ -1,24 +1,19 @@
-"""SQLAlchemy 2: Connection and Session, AsyncConnection and AsyncSession, on PostgreSQL and SQLite.
+"""SQLAlchemy 2: Connection and AsyncConnection, on PostgreSQL and SQLite; for sessions see `sqlalchemy_session.py`.
 
-Statements go through `exec_driver_sql`, so SQLAlchemy's own transaction begins and ends as its owner says. In a session
-a change of the guarded column that is not flushed yet is refused, because the flush would overwrite the move; after
-a move the loaded object forgets the columns that it wrote.
+Statements go through `exec_driver_sql`, so SQLAlchemy's own transaction begins and ends as its owner says.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import exc, inspect
+from sqlalchemy import exc
 from sqlalchemy.engine import Connection
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
-from sqlalchemy.orm import Session
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.errors import CallError
-from raceproof.moves import MoveRequest, PostgresMoves, SqliteMoves
-from raceproof.outcome import Answer
-from raceproof.quoting import split_qualified
+from raceproof.moves import PostgresMoves, SqliteMoves
 from raceproof.statement import Conflicted, Rows, Statement, Style
 from raceproof.stores.sqlite import SqliteTransaction, opens_by_itself
 
@@ -31,8 +26,8 @@ _STYLES: dict[str, Style] = {
 _CONFLICTS = ("40001", "40P01")
 
 
-class _Dialect:
-    """What is known of the database behind SQLAlchemy."""
+class Database:
+    """What is known of the database behind SQLAlchemy, and how a statement runs there."""
 
     def __init__(self, dialect: Any) -> None:
         style = _STYLES.get(dialect.paramstyle)
@@ -40,16 +35,16 @@ class _Dialect:
             raise CallError(
                 f"SQLAlchemy on {dialect.name}+{dialect.driver} is not supported; PostgreSQL and SQLite are"
             )
-        self.name = "postgres" if dialect.name == "postgresql" else "sqlite"
+        self.dialect = "postgres" if dialect.name == "postgresql" else "sqlite"
         self.moves: Moves
-        if self.name == "postgres":
+        if self.dialect == "postgres":
             self.moves = PostgresMoves(style, (dialect.server_version_info or (0,))[0])
         else:
             self.moves = SqliteMoves(style)
-        self.sqlite = SqliteTransaction()
+        self._sqlite = SqliteTransaction()
 
     def run(self, connection: Connection, statement: Statement) -> Rows:
-        with self.translating(statement):
+        with self._translating(statement):
             if statement.text in ("BEGIN", "COMMIT", "ROLLBACK"):
                 self._control(connection, statement)
                 return ()
@@ -58,17 +53,17 @@ class _Dialect:
 
     def _control(self, connection: Connection, statement: Statement) -> None:
         """On PostgreSQL the transaction is SQLAlchemy's: nothing to begin or end. On SQLite the write lock is taken."""
-        if self.name == "postgres":
+        if self.dialect == "postgres":
             return
         raw: Any = connection.connection.driver_connection
         raw = getattr(raw, "_conn", raw)  # aiosqlite keeps the sqlite3 connection inside
         callers = raw.in_transaction or opens_by_itself(raw)
-        for text in self.sqlite.texts(statement, callers):
+        for text in self._sqlite.texts(statement, callers):
             connection.exec_driver_sql(text)
-        self.sqlite.ran(statement, callers)
+        self._sqlite.ran(statement, callers)
 
     @contextmanager
-    def translating(self, statement: Statement) -> Iterator[None]:
+    def _translating(self, statement: Statement) -> Iterator[None]:
         try:
             yield
         except exc.DBAPIError as error:
@@ -76,8 +71,8 @@ class _Dialect:
             code = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
             if code in _CONFLICTS:
                 raise Conflicted from error
-            if self.name == "sqlite" and original is not None:
-                translated = self.sqlite.translate(original, statement, callers=True)
+            if self.dialect == "sqlite" and original is not None:
+                translated = self._sqlite.translate(original, statement, callers=True)
                 if translated is not original:
                     raise translated from error
             raise
@@ -88,37 +83,15 @@ class SqlalchemyConnection(Driver):
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._dialect = _Dialect(connection.dialect)
-        self.dialect, self.moves = self._dialect.name, self._dialect.moves
+        self._database = Database(connection.dialect)
+        self.dialect, self.moves = self._database.dialect, self._database.moves
 
     @property
     def settled(self) -> bool:
         return False
 
     def execute(self, statement: Statement) -> Rows:
-        return self._dialect.run(self._connection, statement)
-
-
-class SqlalchemySession(Driver):
-    """A SQLAlchemy Session."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._dialect = _Dialect(session.get_bind().dialect)
-        self.dialect, self.moves = self._dialect.name, self._dialect.moves
-
-    @property
-    def settled(self) -> bool:
-        return False
-
-    def execute(self, statement: Statement) -> Rows:
-        return self._dialect.run(self._session.connection(), statement)
-
-    def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        _refuse_pending_change(self._session, request)
-        answer = super().move(request)
-        _forget(self._session, request)
-        return answer
+        return self._database.run(self._connection, statement)
 
 
 class AsyncSqlalchemyConnection(AsyncDriver):
@@ -126,81 +99,12 @@ class AsyncSqlalchemyConnection(AsyncDriver):
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
-        self._dialect = _Dialect(connection.dialect)
-        self.dialect, self.moves = self._dialect.name, self._dialect.moves
+        self._database = Database(connection.dialect)
+        self.dialect, self.moves = self._database.dialect, self._database.moves
 
     @property
     def settled(self) -> bool:
         return False
 
     async def execute(self, statement: Statement) -> Rows:
-        return await self._connection.run_sync(self._dialect.run, statement)
-
-
-class AsyncSqlalchemySession(AsyncDriver):
-    """A SQLAlchemy AsyncSession."""
-
-    def __init__(self, session: AsyncSession) -> None:
-        self._session = session
-        self._dialect = _Dialect(session.get_bind().dialect)
-        self.dialect, self.moves = self._dialect.name, self._dialect.moves
-
-    @property
-    def settled(self) -> bool:
-        return False
-
-    async def execute(self, statement: Statement) -> Rows:
-        connection = await self._session.connection()
-        return await connection.run_sync(self._dialect.run, statement)
-
-    async def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        _refuse_pending_change(self._session.sync_session, request)
-        answer = await super().move(request)
-        _forget(self._session.sync_session, request)
-        return answer
-
-
-def _loaded(session: Session, request: MoveRequest) -> Iterator[Any]:
-    """The state of objects in the session that are this row (new ones, which have no key yet, included)."""
-    spec = request.move.lifecycle
-    for instance in (*session.identity_map.values(), *session.new):
-        state = inspect(instance)
-        if not _is_table(state.mapper.local_table, spec.table):
-            continue
-        wanted = dict(zip(spec.key_columns, request.parts, strict=True))
-        names = {
-            column.name: state.mapper.get_property_by_column(column).key
-            for column in state.mapper.local_table.columns
-        }
-        if all(
-            name not in names or str(state.dict.get(names[name], part)) == str(part)
-            for name, part in wanted.items()
-        ):
-            yield state, names
-
-
-def _is_table(table: Any, name: str) -> bool:
-    *schema, bare = split_qualified(name)
-    return bool(table.name == bare and (not schema or table.schema is None or table.schema == schema[-1]))
-
-
-def _refuse_pending_change(session: Session, request: MoveRequest) -> None:
-    column = request.move.lifecycle.column
-    for state, names in _loaded(session, request):
-        if (
-            column in names
-            and names[column] in state.dict
-            and state.attrs[names[column]].history.has_changes()
-        ):
-            raise CallError(
-                f"{request.move}: the session holds a change of {column} of {request.key!r} that is not flushed and would "
-                "overwrite the move; take the assignment out, or expire the object first"
-            )
-
-
-def _forget(session: Session, request: MoveRequest) -> None:
-    spec, move = request.move.lifecycle, request.move
-    written = {spec.column, spec.revision, *move.stamp, *request.set}
-    for state, names in _loaded(session, request):
-        if state.persistent:
-            session.expire(state.object, [names[column] for column in written if column in names])
+        return await self._connection.run_sync(self._database.run, statement)

@@ -78,11 +78,9 @@ class SqliteConnection(Driver):
             if statement.text in _CONTROL:
                 return self._control(statement)
             rows: list[tuple[Any, ...]] = self._cursor.execute(statement.text, statement.params).fetchall()
-            return rows
+            return rows if self._connection.text_factory is str else _as_text(rows)
         except sqlite3.Error as error:
             translated = self._transaction.translate(error, statement, self._connection.in_transaction)
-            if statement.text == "COMMIT" and self._transaction.own and self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
             if translated is error:
                 raise
             raise translated from error
@@ -96,3 +94,17 @@ class SqliteConnection(Driver):
             self._cursor.execute(text)
         self._transaction.ran(statement, callers)
         return ()
+
+
+def _as_text(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows of a connection whose owner wants bytes, or something else, for text."""
+    return [tuple(_plain(value) for value in row) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    return value if value is None or isinstance(value, str | int | float) else str(value)

@@ -116,10 +116,10 @@ class SqliteWriter(AsyncDriver):
             driver.execute(BEGIN)
             try:
                 answered = [run(inside, job.make()) for job, _ in shared]
+                driver.execute(COMMIT)
             except BaseException:
                 driver.execute(ROLLBACK)
                 raise
-            driver.execute(COMMIT)
         except AcknowledgementLost as lost:
             answered = [unknown(request, lost.__cause__ or lost) for _, request in shared]
         except Exception:

@@ -1,0 +1,1 @@
+"""The commands, one in a file, named like what is typed."""

@@ -1,0 +1,102 @@
+"""`raceproof show`: a row, what may happen to it, and what has happened to it."""
+
+from typing import Any
+
+import click
+
+from raceproof.cli.completing import complete_lifecycle
+from raceproof.cli.ends import ExitCode, Failure
+from raceproof.cli.keys import key_of, parse_key, written_key
+from raceproof.cli.location import Location
+from raceproof.cli.options import app_option, debug_option, key_options, output_option, url_option
+from raceproof.cli.output import print_json, print_jsonl, print_lines, print_table
+from raceproof.cli.stores import open_store
+from raceproof.cli.target import find_lifecycle
+from raceproof.lifecycle import Spec
+from raceproof.look import HistoryEntry
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  raceproof show --app shop.models Order 1042
+  raceproof show --app shop.models Order 1042 -o json | jq .status
+  raceproof show --app shop.models OrderLine 1042,3          (a key of two columns)"""
+)
+@click.argument("lifecycle", shell_complete=complete_lifecycle)
+@click.argument("key")
+@app_option
+@url_option
+@key_options
+@click.option(
+    "--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How much of the history."
+)
+@output_option("table", "json", "jsonl", "ids")
+@debug_option
+def show(
+    lifecycle: str,
+    key: str,
+    apps: tuple[str, ...],
+    location: Location | None,
+    tenant: str | None,
+    key_separator: str,
+    limit: int,
+    output: str,
+) -> None:
+    """Show a row, its possible moves and its history.
+
+    The history is what the lifecycle keeps, newest first. Exit code 4 if there is no such row.
+    """
+    spec = find_lifecycle(apps, lifecycle)
+    wanted = parse_key(spec, key, key_separator)
+    with open_store(location, spec, tenant) as store:
+        row = store.read(spec, wanted)
+        if row is None:
+            raise no_such_row(spec, wanted)
+        found = key_of(spec, row, wanted)
+        history = store.history(spec, found, limit) if spec.history and limit else []
+    data = {
+        "lifecycle": spec.name,
+        "key": found,
+        "status": row.get(spec.column),
+        "moves": {
+            name: spec.moves[name].target for name in spec.moves_from.get(str(row.get(spec.column)), ())
+        },
+        "row": row,
+        "history": history,
+    }
+    match output:
+        case "json":
+            print_json(data)
+        case "jsonl":
+            print_jsonl([data])
+        case "ids":
+            print_lines([written_key(found, key_separator)])
+        case _:
+            _print(spec, data)
+
+
+def no_such_row(spec: Spec[Any], key: Any) -> Failure:
+    return Failure(
+        f"{spec} {key!r}: there is no such row in {spec.table}",
+        ExitCode.NOT_FOUND,
+        f"A row of {spec} is found by {', '.join(spec.key_columns)}.",
+    )
+
+
+def _print(spec: Spec[Any], data: dict[str, Any]) -> None:
+    status = data["status"]
+    print_table([spec.name, ""], data["row"].items())
+    moves = ", ".join(f"{name} → {target}" for name, target in data["moves"].items())
+    if str(status) not in spec.status_of:
+        moves = "nothing: this status is not a declared one, see `raceproof verify`"
+    print_lines([f"Allowed from {status}: {moves or 'nothing, it is terminal'}"])
+    if data["history"]:
+        history: list[HistoryEntry] = data["history"]
+        print_table(
+            ["at", "move", "outcome", "from", "to", "revision", "by", "reason"],
+            [
+                (one.at, one.move, one.outcome, one.before, one.after, one.revision, one.actor, one.reason)
+                for one in history
+            ],
+        )

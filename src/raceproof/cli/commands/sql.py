@@ -1,0 +1,115 @@
+"""`raceproof sql`: what the database needs, and what is sent to it."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import click
+
+from raceproof.cli.completing import complete_lifecycle
+from raceproof.cli.location import Location
+from raceproof.cli.options import app_option, debug_option, url_option
+from raceproof.cli.statements import Shown, statements_of
+from raceproof.cli.target import find_lifecycles
+from raceproof.guard import drop_ddl, guard_ddl
+from raceproof.lifecycle import Spec
+from raceproof.moves.redis import SCRIPT, RedisMoves
+from raceproof.schema import history_ddl
+from raceproof.schema.history import Dialect
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  raceproof sql --app shop.models | psql shop
+  raceproof sql --app shop.models --guards > migrations/0007_guards.sql
+  raceproof sql --app shop.models Order --statements --dialect sqlite
+  raceproof sql --app shop.models --drop-guards | psql shop"""
+)
+@click.argument("names", metavar="[LIFECYCLE]...", nargs=-1, shell_complete=complete_lifecycle)
+@app_option
+@url_option
+@click.option(
+    "--dialect",
+    type=click.Choice(["postgres", "sqlite", "redis"]),
+    help="For which kind of store.  [default: that of the URL if there is one, else postgres]",
+)
+@click.option(
+    "--guards", is_flag=True, help="Also the triggers that make the declared moves the only possible ones."
+)
+@click.option("--drop-guards", is_flag=True, help="Only what takes these triggers away again.")
+@click.option("--statements", is_flag=True, help="Also the finished statements of each move.")
+@debug_option
+def sql(
+    names: tuple[str, ...],
+    apps: tuple[str, ...],
+    location: Location | None,
+    dialect: str | None,
+    guards: bool,
+    drop_guards: bool,
+    statements: bool,
+) -> None:
+    """Print the DDL and the statements of lifecycles. Needs no database.
+
+    The DDL is safe to run again. Nothing is ever run for you: read it, then pipe it where it belongs.
+    """
+    specs = find_lifecycles(apps, names)
+    kind = dialect or (location.kind if location else "postgres")
+    if kind == "redis" and (guards or drop_guards):
+        raise click.UsageError("Redis has no triggers, so it has no guards.")
+    if drop_guards and (guards or statements):
+        raise click.UsageError("--drop-guards prints nothing else.")
+    printed: set[tuple[str, str]] = set()
+    for spec in specs:
+        click.echo(_comment(f"{spec} · {spec.table}.{spec.column} · declaration {spec.hash} · {kind}"))
+        for part in _parts(spec, kind, guards, drop_guards, statements):
+            if part not in printed:  # lifecycles may share a history
+                click.echo(f"{_comment(part[0])}\n{part[1].rstrip()}\n")
+            printed.add(part)
+
+
+def _parts(
+    spec: Spec[Any], kind: str, guards: bool, drop_guards: bool, statements: bool
+) -> Iterator[tuple[str, str]]:
+    """Titles and texts, in the order in which they are to be run."""
+    if kind == "redis":
+        yield "no schema", _keys(spec)
+    elif drop_guards:
+        yield "take the guards away", drop_ddl(spec, cast(Dialect, kind))
+    else:
+        if history := history_ddl(spec, cast(Dialect, kind)):
+            yield f"history of moves, {spec.history.table if spec.history else ''}", history
+        if guards:
+            yield "guards: only declared moves are possible", guard_ddl(spec, cast(Dialect, kind))
+    if statements:
+        for move in spec.moves.values():
+            for shown in statements_of(move, kind):
+                yield _title(f"{move} {shown.name}", shown), _text(shown)
+        if kind == "redis":
+            yield "the script", SCRIPT
+
+
+def _title(name: str, shown: Shown) -> str:
+    return f"{name}, {shown.note}" if shown.note else name
+
+
+def _text(shown: Shown) -> str:
+    if shown.keys:
+        arguments = [f"KEYS[{i}] {key}" for i, key in enumerate(shown.keys, 1)]
+        arguments += [f"ARGV[{i}] {value or repr('')}" for i, value in enumerate(shown.parameters, 1)]
+        return "\n".join(_comment(argument) for argument in arguments)
+    sign = "?" if "?1" in shown.text else "$"
+    values = ", ".join(f"{sign}{i} {value}" for i, value in enumerate(shown.parameters, 1))
+    return (f"{_comment(values)}\n" if values else "") + f"{shown.text};"
+
+
+def _keys(spec: Spec[Any]) -> str:
+    parts = tuple(f"<{column}>" for column in spec.key_columns)
+    lines = [f"a row is a hash at {RedisMoves().row_key(spec, parts)}, its status the field {spec.column}"]
+    if spec.history:
+        lines.append(f"its history is a stream at {RedisMoves().history_key(spec, parts)}")
+    return "\n".join(map(_comment, lines))
+
+
+def _comment(text: str) -> str:
+    """A line that every store takes for a comment, whatever a name contains."""
+    return "-- " + " ".join(text.split())

@@ -1,0 +1,34 @@
+"""How a run ends: the exit codes, and an expected failure as a message instead of a traceback."""
+
+from enum import IntEnum
+from typing import IO, Any
+
+import click
+
+
+class ExitCode(IntEnum):
+    """What a caller's script can rely on."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    REFUSED = 3
+    NOT_FOUND = 4
+    UNREACHABLE = 5
+    PROBLEMS = 6
+    PARTLY = 7
+    INTERRUPTED = 130
+
+
+class Failure(click.ClickException):
+    """Something that happens in a normal life: what happened, and what to do next."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.ERROR, advice: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.advice = advice
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"Error: {self.message}", file=file, err=True)
+        if self.advice:
+            click.echo(self.advice, file=file, err=True)

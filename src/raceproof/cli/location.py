@@ -1,0 +1,75 @@
+"""Where a store is: its URL, checked before it is used, and never shown with what is secret in it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+import click
+
+_KINDS = {
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "redis": "redis",
+    "rediss": "redis",
+    "valkey": "redis",
+    "valkeys": "redis",
+    "unix": "redis",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Location:
+    """A store's URL."""
+
+    url: str
+    kind: str
+
+    def __repr__(self) -> str:
+        return f"Location({self})"
+
+    def __str__(self) -> str:
+        """The URL without password and parameters."""
+        parts = urlsplit(self.url)
+        userinfo, at, host = parts.netloc.rpartition("@")
+        user, colon, _ = userinfo.partition(":")
+        return f"{parts.scheme}://{user}{':***' if colon else ''}{at}{host}{parts.path}"
+
+    @property
+    def secrets(self) -> set[str]:
+        """The texts that must not be shown, as they stand in the URL and as they are meant."""
+        parts = urlsplit(self.url)
+        written = {parts.netloc.rpartition("@")[0].partition(":")[2]}
+        written |= {value for name, value in parse_qsl(parts.query) if "pass" in name.lower()}
+        return {secret for one in written for secret in (one, unquote(one)) if secret}
+
+    @property
+    def path(self) -> Path:
+        """The file of an SQLite store."""
+        return Path(unquote(urlsplit(self.url).path).removeprefix("/"))
+
+
+def parse_location(text: str) -> Location:
+    """Read a URL; what is wrong with it is said without repeating it."""
+    before, slashes, _ = text.partition("://")
+    # SQLAlchemy's way of naming a driver, postgresql+asyncpg, is common in DATABASE_URL
+    scheme, plus, _ = before.partition("+")
+    if not slashes or scheme not in _KINDS:
+        what = f"the scheme {scheme!r} is not known" if slashes and scheme.isalnum() else "it is not a URL"
+        raise click.BadParameter(f"{what}; write sqlite:///file.db, postgresql://… or redis://…")
+    parts = _split(text)
+    if parts is None or ("@" in text and "@" not in parts.netloc and scheme != "sqlite"):
+        raise click.BadParameter(
+            "it cannot be read; a special character in a password is written in percent code, as in %40 for @"
+        )
+    return Location(text.replace(before, scheme, 1) if plus else text, _KINDS[scheme])
+
+
+def _split(text: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(text)
+        if "," not in parts.netloc:  # several hosts are for PostgreSQL's own library to read
+            _ = parts.port
+    except ValueError:
+        return None
+    return parts
