@@ -3,6 +3,7 @@
 A test that kills or pauses its server starts its own, with `raceproof.testing.postgres()` or `valkey()`.
 """
 
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +15,12 @@ from raceproof.testing import PostgresServer, ServerMissing, ValkeyServer, postg
 from raceproof.testing.binaries import find_postgres, find_valkey, version_of
 
 DRIVERS = ("asyncpg", "psycopg", "redis", "sqlalchemy", "aiosqlite", "django")
+
+
+def pytest_configure() -> None:
+    """A run in the background of a shell ignores Ctrl-C, and so would the programs that the tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from raceproof.errors import CallError
 from raceproof.lifecycle import Spec
 from raceproof.moves.request import KeyParts, key_parts
-from raceproof.statement import Program, Row, Rows
+from raceproof.statement import Program, Row, Rows, reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class HistoryEntry:
 
     move: str
     outcome: str
-    before: str
+    before: str | None
+    """None for a row that an override put in at this status."""
     after: str
     revision: int | None
     actor: str | None
@@ -34,14 +35,15 @@ class Looks(Protocol):
 
 def read(looks: Looks, spec: Spec[Any], key: Any, tenant: Any) -> Program[dict[str, Any] | None]:
     """The row with all its columns."""
-    return looks.read(spec, key_parts(spec, key, tenant))
+    return (yield from reading(looks.read(spec, key_parts(spec, key, tenant))))
 
 
 def history(looks: Looks, spec: Spec[Any], key: Any, tenant: Any, limit: int) -> Program[list[HistoryEntry]]:
     """What happened to the row, newest first."""
     if spec.history is None:
         raise CallError(f'{spec} keeps no history; declare one with history="raceproof_history"')
-    return [_entry(row) for row in (yield from looks.history(spec, key_parts(spec, key, tenant), limit))]
+    rows = yield from reading(looks.history(spec, key_parts(spec, key, tenant), limit))
+    return [_entry(row) for row in rows]
 
 
 def _entry(row: Row) -> HistoryEntry:

@@ -58,6 +58,14 @@ def transaction(begin: Statement, body: Program[T]) -> Program[T]:
     return result
 
 
+def reading(program: Program[T]) -> Program[T]:
+    """A program that only reads: a lost answer or a conflict is just the driver's error, as it was."""
+    try:
+        return (yield from program)
+    except (AcknowledgementLost, Conflicted) as internal:
+        raise (internal.__cause__ or internal) from None
+
+
 class Conflicted(Exception):
     """Raised by a driver: the store gave up this transaction for another (serialization, deadlock, stale snapshot)."""
 

@@ -201,7 +201,7 @@ def _fields(found: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
 def _glob(text: str) -> str:

@@ -2,17 +2,24 @@
 
 A psycopg connection that is not in autocommit opens its transaction by itself and leaves the commit to its owner; so do
 we. In autocommit each statement commits by itself, and a connection that breaks before the answer is AcknowledgementLost.
+psycopg lets threads and tasks share a connection; a call of ours has it for itself until it is answered.
 """
 
-from typing import Any
+import asyncio
+import threading
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import pq
 from psycopg.rows import tuple_row
 
 from raceproof.driver import AsyncDriver, Driver
-from raceproof.moves import PostgresMoves
-from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
+from raceproof.moves import MoveRequest, PostgresMoves
+from raceproof.outcome import Answer
+from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement, arun, run
+
+T = TypeVar("T")
 
 _CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 
@@ -53,12 +60,17 @@ class _Transaction:
         return error
 
 
+_locks: "WeakKeyDictionary[Any, threading.Lock]" = WeakKeyDictionary()
+_async_locks: "WeakKeyDictionary[Any, asyncio.Lock]" = WeakKeyDictionary()
+
+
 class PsycopgConnection(Driver):
     """One sync psycopg connection."""
 
     dialect = "postgres"
 
     def __init__(self, connection: Any) -> None:
+        self._lock = _locks.setdefault(connection, threading.Lock())
         self._transaction = _Transaction(connection)
         self._cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
         self.moves = PostgresMoves("dollar", connection.info.server_version // 10000)
@@ -66,6 +78,14 @@ class PsycopgConnection(Driver):
     @property
     def settled(self) -> bool:
         return self._transaction.settled
+
+    def run(self, program: Program[T]) -> T:
+        with self._lock:
+            return run(self.execute, program)
+
+    def move(self, request: MoveRequest) -> Answer[Any, Any]:
+        with self._lock:
+            return run(self.execute, self.moves.one(request))
 
     def execute(self, statement: Statement) -> Rows:
         transaction, cursor, text = self._transaction, self._cursor, statement.text
@@ -90,6 +110,7 @@ class AsyncPsycopgConnection(AsyncDriver):
     dialect = "postgres"
 
     def __init__(self, connection: Any) -> None:
+        self._lock = _async_locks.setdefault(connection, asyncio.Lock())
         self._transaction = _Transaction(connection)
         self._cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
         self.moves = PostgresMoves("dollar", connection.info.server_version // 10000)
@@ -97,6 +118,14 @@ class AsyncPsycopgConnection(AsyncDriver):
     @property
     def settled(self) -> bool:
         return self._transaction.settled
+
+    async def run(self, program: Program[T]) -> T:
+        async with self._lock:
+            return await arun(self.execute, program)
+
+    async def move(self, request: MoveRequest) -> Answer[Any, Any]:
+        async with self._lock:
+            return await arun(self.execute, self.moves.one(request))
 
     async def execute(self, statement: Statement) -> Rows:
         transaction, cursor, text = self._transaction, self._cursor, statement.text

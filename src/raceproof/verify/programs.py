@@ -4,7 +4,7 @@ from typing import Any
 
 from raceproof.errors import CallError
 from raceproof.lifecycle import Spec
-from raceproof.statement import Program, Style
+from raceproof.statement import Program, Style, reading
 from raceproof.verify.finding import Finding, Trial
 from raceproof.verify.postgres import PostgresVerify
 from raceproof.verify.sqlite import SqliteVerify
@@ -15,7 +15,7 @@ def verify(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Finding]
     if dialect == "redis":
         return (yield from _nothing(spec))
     checks = PostgresVerify(spec, style) if dialect == "postgres" else SqliteVerify(spec, style)
-    return (yield from checks.findings())
+    return (yield from reading(checks.findings()))
 
 
 def try_matrix(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Trial]]:
@@ -23,7 +23,7 @@ def try_matrix(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Tria
     if dialect == "redis":
         raise CallError(f"{spec}: Redis has no triggers, so there are no guards to try")
     checks = PostgresVerify(spec, style) if dialect == "postgres" else SqliteVerify(spec, style)
-    return (yield from checks.trials())
+    return (yield from reading(checks.trials()))
 
 
 def _nothing(spec: Spec[Any]) -> Program[list[Finding]]:

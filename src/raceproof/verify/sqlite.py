@@ -20,16 +20,18 @@ class SqliteVerify:
     def __init__(self, spec: Spec[Any], style: Style) -> None:
         self._spec = spec
         self._style: Style = style
-        self._table = split_qualified(spec.table)[-1]
+        *schema, self._table = split_qualified(spec.table)
+        self._schema = schema[-1] if schema else None
         self._slots = {
             "table": qualified(spec.table),
             "status": identifier(spec.column),
             "statuses": ", ".join(literal(status) for status in spec.statuses),
+            "catalog": ".".join(identifier(part) for part in (*schema, "sqlite_master")),
         }
 
     def findings(self) -> Program[list[Finding]]:
         spec = self._spec
-        columns = yield self._text("verify.columns").bind({"table": self._table})
+        columns = yield self._text("verify.columns").bind({"table": self._table, "schema": self._schema})
         if not columns:
             return [
                 Finding(
@@ -52,13 +54,15 @@ class SqliteVerify:
                 found.append(Finding("ok", f"every {spec.column} in the table is declared"))
         unique = [
             set(str(names).split("\0"))
-            for (names,) in (yield self._text("verify.unique").bind({"table": self._table}))
+            for (names,) in (
+                yield self._text("verify.unique").bind({"table": self._table, "schema": self._schema})
+            )
         ]
         unique.append({name for name, _, place in columns if place})
         found.append(self._key(unique))
         if spec.history:
             kept = {
-                name for name, *_ in (yield self._text("verify.columns").bind({"table": spec.history.table}))
+                name for name, *_ in (yield self._text("verify.columns").bind(_named(spec.history.table)))
             }
             found.append(self._history(kept))
         found.append(self._guard((yield self._text("verify.objects").bind({}))))
@@ -114,7 +118,7 @@ class SqliteVerify:
 
     def trials(self) -> Program[list[Trial]]:
         spec = self._spec
-        columns = yield self._text("verify.columns").bind({"table": self._table})
+        columns = yield self._text("verify.columns").bind({"table": self._table, "schema": self._schema})
         triggers = self._triggers((yield self._text("verify.objects").bind({})))
         if not columns or not triggers:
             raise CallError(f"{spec}: no guards are installed; `raceproof sql --guards` prints them")
@@ -147,6 +151,11 @@ class SqliteVerify:
 
     def _text(self, name: str) -> Prepared:
         return _TEMPLATES[name].prepare(self._slots, self._style)
+
+
+def _named(table: str) -> dict[str, str | None]:
+    *schema, bare = split_qualified(table)
+    return {"table": bare, "schema": schema[-1] if schema else None}
 
 
 def _text(name: str, slots: dict[str, str]) -> str:

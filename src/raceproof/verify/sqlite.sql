@@ -2,12 +2,12 @@
 
 -- name: verify.columns
 SELECT name, type, pk
-FROM pragma_table_info({$table})
+FROM pragma_table_info({$table}, {$schema})
 
 -- The columns of each unique index that has no WHERE; a rowid key has no index and shows in verify.columns.
 -- name: verify.unique
-SELECT (SELECT group_concat(name, char(0)) FROM pragma_index_info(list.name))
-FROM pragma_index_list({$table}) AS list
+SELECT (SELECT group_concat(name, char(0)) FROM pragma_index_info(list.name, {$schema}))
+FROM pragma_index_list({$table}, {$schema}) AS list
 WHERE list."unique"
   AND NOT list.partial
 
@@ -20,7 +20,7 @@ LIMIT 5
 
 -- name: verify.objects
 SELECT type, name, sql
-FROM sqlite_master
+FROM {catalog}
 WHERE type IN ('table', 'trigger')
   AND sql IS NOT NULL
 
