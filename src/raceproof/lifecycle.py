@@ -84,6 +84,11 @@ class Spec(Generic[S]):
         return (self.tenant, *self.key) if self.tenant else self.key
 
     @cached_property
+    def plain_key(self) -> bool:
+        """Whether a key is one column and nothing else."""
+        return self.tenant is None and len(self.key) == 1
+
+    @cached_property
     def status_of(self) -> Mapping[str, S]:
         """The status for a text found in the store."""
         return {str(status): status for status in self.statuses}

@@ -38,7 +38,7 @@ class PostgresMoves:
         try:
             if request.repeat:
                 return (yield from transaction(BEGIN, self._repeated(request)))
-            plan = self.texts.plan(request)
+            plan = self.texts.plans.get(request.shape) or self.texts.plan(request)
             values = sql.flat(request)
             if plan.swift is not None:
                 rows = yield plan.swift(values)

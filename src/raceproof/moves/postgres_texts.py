@@ -29,17 +29,14 @@ class PostgresTexts:
     def __init__(self, style: Style, returns_old: bool) -> None:
         self.style: Style = style
         self._returns_old = returns_old
-        self._plans: dict[Hashable, Plan] = {}
+        self.plans: dict[Hashable, Plan] = {}
         self._rendered: dict[Hashable, Prepared] = {}
 
     def plan(self, request: MoveRequest) -> Plan:
-        """The statements for a call, made once for its shape."""
-        shape = request.shape
-        plan = self._plans.get(shape)
-        if plan is None:
-            layout, swift = sql.layout(request), self.swift(request)
-            plan = Plan(self.one(request).picking(layout), swift.picking(layout) if swift else None)
-            self._plans[shape] = plan
+        """Make the statements for a call; `plans` keeps them for all calls of its shape."""
+        layout, swift = sql.layout(request), self.swift(request)
+        plan = Plan(self.one(request).picking(layout), swift.picking(layout) if swift else None)
+        self.plans[request.shape] = plan
         return plan
 
     def for_many(self, request: MoveRequest, types: Mapping[str, str], skip_locked: bool) -> Prepared:

@@ -3,20 +3,24 @@
 --
 -- KEYS  row 1 … row n, then, where a history is kept, its stream for row 1 … row n
 -- ARGV  1 the status column · 2 the target · 3 the revision column or '' · 4 the fence column or ''
---       5 the time to use in seconds, '' for the server's
---       6 '' or what else the move has, as JSON: {stamps, guards, returning, history, losers, lifecycle, move}
---       7 how many sources s · 8 … 7+s the sources
---       then one for each row: '' or JSON {fence, revision, by, reason, call, again, set, clear}
+--       5 the time to use in seconds, '' for the server's · 6 the guards as JSON [[column, operator, value] …] or ''
+--       7 the history: '', 'winners' or 'losers' too · 8 the lifecycle · 9 the move
+--       10 how many sources · 11 how many stamps · 12 how many columns to return · 13 how many values for each row
+--       then the sources, the stamps, the columns to return, and for each row, unless 13 says none:
+--       fence, revision, by, reason, call, '1' if the call may be a repeated one, {set: …, clear: …} as JSON; '' where not given
 -- returns for each row {before, revision, fence, unmet, won, revision after, by, replayed, returned columns …}, {} if missing
 
 local column, target, revision_column, fence_column = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local sources = tonumber(ARGV[7])
-local rows = #ARGV - 7 - sources
-local plain = ARGV[6] == ''
-local move = plain or cjson.decode(ARGV[6])
+local history = ARGV[7] ~= ''
+local first_source, first_stamp = 14, 14 + ARGV[10]
+local first_returned = first_stamp + ARGV[11]
+local first_value = first_returned + ARGV[12]
+local values = tonumber(ARGV[13])
+local rows = history and #KEYS / 2 or #KEYS
+local guards = ARGV[6] ~= '' and cjson.decode(ARGV[6])
 
 local function is_source(status)
-  for i = 8, 7 + sources do
+  for i = first_source, first_stamp - 1 do
     if ARGV[i] == status then return true end
   end
   return false
@@ -59,29 +63,33 @@ local function newest(stream, test)
   end
 end
 
-local function decide(row, stream, extra)
+local function decide(row, stream, at)
   -- a key of another type is not a row of ours
   local found = redis.pcall('HMGET', row, column, revision_column, fence_column)
   local before = found[1]
   if found.err or not before then return {} end
   local revision = revision_column ~= '' and tonumber(found[2] or 0)
   local fence = fence_column ~= '' and tonumber(found[3] or nil) or false
-  local call = extra ~= '' and cjson.decode(extra)
+  -- what is particular to this row: values + 0 … 6
+  local given = values > 0
 
-  if call and call.again then
-    local earlier = newest(stream, function(entry) return entry.call == call.call end)
+  if given and ARGV[at + 5] == '1' then
+    local call = ARGV[at + 4]
+    local earlier = newest(stream, function(entry) return entry.call == call end)
     if earlier then
       return {earlier.before, revision, fence, 0, 1, tonumber(earlier.revision) or false, false, 1}
     end
   end
 
   local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-  if call and call.fence and fence ~= call.fence then unmet = unmet + 1 end
-  if call and call.revision and revision ~= call.revision then unmet = unmet + 2 end
-  if not plain then
+  if given then
+    -- P4: a write with another fence than the row's is refused
+    if ARGV[at] ~= '' and fence ~= tonumber(ARGV[at]) then unmet = unmet + 1 end
+    if ARGV[at + 1] ~= '' and revision ~= tonumber(ARGV[at + 1]) then unmet = unmet + 2 end
+  end
+  if guards then
     local bit = 4
-    for _, guard in ipairs(move.guards) do
+    for _, guard in ipairs(guards) do
       if not holds(row, guard) then unmet = unmet + bit end
       bit = bit * 2
     end
@@ -90,45 +98,41 @@ local function decide(row, stream, extra)
   -- P1: the row leaves only a status from which this move is declared
   local won = unmet == 0 and is_source(before)
   local after = revision
+  local answer = {before, revision, fence, unmet, won and 1 or 0, after, false, 0}
   if won then
     if revision then
       after = revision + 1
+      answer[6] = after
       redis.call('HSET', row, column, target, revision_column, after)
     else
       redis.call('HSET', row, column, target)
     end
-    if call then
-      for name, value in pairs(call.set) do redis.call('HSET', row, name, value) end
-      for _, name in ipairs(call.clear) do redis.call('HDEL', row, name) end
+    if given and ARGV[at + 6] ~= '' then
+      local change = cjson.decode(ARGV[at + 6])
+      for name, value in pairs(change.set) do redis.call('HSET', row, name, value) end
+      for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
     end
+    for i = first_stamp, first_returned - 1 do redis.call('HSET', row, ARGV[i], now()) end
+    for i = first_returned, first_value - 1 do answer[#answer + 1] = redis.call('HGET', row, ARGV[i]) end
   end
-  local answer = {before, revision, fence, unmet, won and 1 or 0, after, false, 0}
-  if plain then return answer end
+  if not history then return answer end
 
-  if won then
-    for _, stamp in ipairs(move.stamps) do redis.call('HSET', row, stamp, now()) end
-    if #move.returning > 0 then
-      for _, value in ipairs(redis.call('HMGET', row, unpack(move.returning))) do answer[#answer + 1] = value end
-    end
+  local outcome = 'moved'
+  if not won then
+    local last = newest(stream, function() return true end)
+    if last and last.after == before and last.actor ~= '' then answer[7] = last.actor end
+    outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused'
   end
-  if move.history then
-    local outcome = 'moved'
-    if not won then
-      local last = newest(stream, function() return true end)
-      if last and last.after == before and last.actor ~= '' then answer[7] = last.actor end
-      outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused'
-    end
-    if won or move.losers then
-      redis.call('XADD', stream, '*', 'lifecycle', move.lifecycle, 'move', move.move, 'outcome', outcome,
-        'before', before, 'after', target, 'revision', after or '',
-        'actor', call.by or '', 'reason', call.reason or '', 'call', call.call, 'at', now())
-    end
+  if won or ARGV[7] == 'losers' then
+    redis.call('XADD', stream, '*', 'lifecycle', ARGV[8], 'move', ARGV[9], 'outcome', outcome,
+      'before', before, 'after', target, 'revision', after or '',
+      'actor', ARGV[at + 2], 'reason', ARGV[at + 3], 'call', ARGV[at + 4], 'at', now())
   end
   return answer
 end
 
 local answers = {}
 for i = 1, rows do
-  answers[i] = decide(KEYS[i], KEYS[rows + i], ARGV[7 + sources + i])
+  answers[i] = decide(KEYS[i], history and KEYS[rows + i], first_value + (i - 1) * values)
 end
 return answers

@@ -5,7 +5,7 @@ a stream at `<table>/history:<key>`. With `cluster=True` the key's text is the h
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,9 @@ SCRIPT = source("raceproof.moves", "redis.lua")
 # A script holds up the whole server while it runs: a bulk is cut into pieces of this many rows.
 _ROWS_IN_ONE_SCRIPT = 500
 
+# Where a description says how many values each row has of its own; see redis.lua.
+_VALUES = 12
+
 _HISTORY = ("move", "outcome", "before", "after", "revision", "actor", "reason", "call", "at")
 
 
@@ -33,7 +36,7 @@ class RedisMoves:
 
     def __init__(self, cluster: bool = False) -> None:
         self._cluster = cluster
-        self._encoded: dict[tuple[Any, ...], list[str]] = {}
+        self._encoded: dict[Hashable, list[str]] = {}
 
     def row_key(self, spec: Spec[Any], parts: KeyParts) -> str:
         text = key_text(parts)
@@ -50,7 +53,7 @@ class RedisMoves:
         if spec.history:
             keys.append(self.history_key(spec, request.parts))
         try:
-            rows = yield Statement("move", SCRIPT, [*self._describe(request), _encode_call(request)], keys)
+            rows = yield Statement("move", SCRIPT, self._arguments([request]), keys)
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
         return _answer(request, rows[0])
@@ -106,22 +109,27 @@ class RedisMoves:
         keys = [self.row_key(spec, request.parts) for request in requests]
         if spec.history:
             keys += [self.history_key(spec, request.parts) for request in requests]
-        params = self._describe(first) + [_encode_call(request) for request in requests]
+        params = self._arguments(requests)
         try:
             rows = yield Statement("move", SCRIPT, params, keys)
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost) for request in requests]
         return [_answer(request, row) for request, row in zip(requests, rows, strict=True)]
 
-    def _describe(self, request: MoveRequest) -> list[str]:
-        """The move as arguments of the script; encoded once where it does not depend on the call."""
-        if request.now is not None or len(request.where) > len(request.move.where):
-            return _description(request)
-        shape = (request.move, request.returning)
-        encoded = self._encoded.get(shape)
-        if encoded is None:
-            encoded = self._encoded[shape] = _description(request)
-        return encoded
+    def _arguments(self, requests: Sequence[MoveRequest]) -> list[str]:
+        """ARGV: the move, which is encoded once where it does not depend on the call, and what each row has of its own."""
+        first = requests[0]
+        described = self._encoded.get(first.shape)
+        if described is None:
+            described = _description(first)
+            if first.now is None and first.where is first.move.where:
+                self._encoded[first.shape] = described
+        if described[_VALUES] == "0":
+            return described
+        arguments = described.copy()
+        for request in requests:
+            arguments += _own_values(request)
+        return arguments
 
 
 def _description(request: MoveRequest) -> list[str]:
@@ -134,43 +142,45 @@ def _description(request: MoveRequest) -> list[str]:
                 f"{move}: sql({str(predicate)!r}) cannot be decided by Redis; write it with column(…)"
             )
         guards.append([predicate.column, predicate.operator, predicate.value])
-    more: dict[str, Any] = {
-        "stamps": list(move.stamp),
-        "guards": guards,
-        "returning": list(request.returning),
-        "history": spec.history is not None,
-        "losers": spec.history is not None and spec.history.losers,
-        "lifecycle": spec.name,
-        "move": move.name,
-    }
+    history = "" if spec.history is None else "losers" if spec.history.losers else "winners"
+    own = bool(history or request.set or request.fence is not None or request.revision is not None)
     return [
         spec.column,
         str(move.target),
         spec.revision or "",
         spec.fence or "",
         "" if request.now is None else f"{request.now.timestamp():.6f}",
-        json.dumps(more) if move.stamp or guards or request.returning or spec.history else "",
+        json.dumps(guards) if guards else "",
+        history,
+        spec.name,
+        move.name,
         str(len(move.sources)),
+        str(len(move.stamp)),
+        str(len(request.returning)),
+        "7" if own else "0",
         *(str(source) for source in move.sources),
+        *move.stamp,
+        *request.returning,
     ]
 
 
-def _encode_call(request: MoveRequest) -> str:
-    """What is particular to one row; nothing at all in the usual case."""
-    if not request.set and request.fence is None and request.revision is None and request.call is None:
-        return ""
-    call: dict[str, Any] = {"call": request.call or "", "set": {}, "clear": []}
-    for column, value in request.set.items():
-        if value is None:
-            call["clear"].append(column)
-        else:
-            call["set"][column] = _field(column, value)
-    for name in ("fence", "revision", "by", "reason"):
-        if (value := getattr(request, name)) is not None:
-            call[name] = value
-    if request.repeat:
-        call["again"] = True
-    return json.dumps(call)
+def _own_values(request: MoveRequest) -> tuple[str, ...]:
+    """What is particular to one row."""
+    change = ""
+    if request.set:
+        values = {name: _field(name, value) for name, value in request.set.items() if value is not None}
+        change = json.dumps(
+            {"set": values, "clear": [name for name, value in request.set.items() if value is None]}
+        )
+    return (
+        "" if request.fence is None else str(request.fence),
+        "" if request.revision is None else str(request.revision),
+        request.by or "",
+        request.reason or "",
+        request.call or "",
+        "1" if request.repeat else "",
+        change,
+    )
 
 
 def _field(column: str, value: Any) -> str:

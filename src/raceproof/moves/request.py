@@ -35,23 +35,8 @@ class MoveRequest:
     returning: tuple[str, ...]
     row_type: type[Any] | None
     now: datetime | None
-    plain: bool
-    """Nothing goes along with the move that its statement would have to know of."""
-
-    @property
-    def shape(self) -> Hashable:
-        """Calls of the same shape have the same statement text, and can share one statement."""
-        if self.plain:
-            return self.move
-        return (
-            self.move,
-            tuple(self.set),
-            tuple([predicate.text("") for predicate in self.where]) if self.where else (),
-            self.fence is not None,
-            self.revision is not None,
-            self.returning,
-            self.now is not None,
-        )
+    shape: Hashable
+    """Calls of the same shape have the same statement text, and can share one statement; a plain call's is its move."""
 
     def row(self, values: Iterable[Any]) -> Any:
         """The returned columns in the form that the caller asked for."""
@@ -96,10 +81,22 @@ def request(
         _check_texts(move, (by, reason, call))
     names, row_type = ((), None) if returning is None else _returning(move, returning)
     where = move.where if isinstance(where, tuple) and not where else move.where + predicates(where)
+    shape: Hashable = move
+    if set or where or names or fence is not None or revision is not None or now is not None:
+        texts = tuple([predicate.text("") for predicate in where])
+        shape = (
+            move,
+            tuple(set or ()),
+            texts,
+            fence is not None,
+            revision is not None,
+            names,
+            now is not None,
+        )
     return MoveRequest(
         move,
         key,
-        key_parts(spec, key, tenant),
+        (key,) if type(key) is str and spec.plain_key and "\0" not in key else key_parts(spec, key, tenant),
         set or {},
         where,
         by,
@@ -111,7 +108,7 @@ def request(
         names,
         row_type,
         now,
-        not (set or where or names) and fence is None and revision is None and now is None,
+        shape,
     )
 
 

@@ -43,14 +43,15 @@ class SqliteMoves:
 
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
         """Move one row by its key."""
-        texts = self._texts_of(request)
+        texts = self._texts.get(request.shape) or self._texts_of(request)
         try:
             if texts.note is None:
-                values = _bindable(request.parts if request.plain else sql.flat(request))
+                plain = request.shape is request.move
+                values = _bindable(request.parts if plain else sql.flat(request))
                 for before, write in texts.writes:
                     rows = yield write(values)
                     if rows:
-                        row = None if request.plain else request.row(rows[0][2:])
+                        row = None if plain else request.row(rows[0][2:])
                         return moved(request, before, rows[0][0], row)
             return (yield from transaction(texts.begin, self._decide(request, texts)))
         except AcknowledgementLost as lost:

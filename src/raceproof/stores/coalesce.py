@@ -27,9 +27,11 @@ class Coalescer:
         self,
         one: Callable[[MoveRequest], Awaitable[Answer[Any, Any]]],
         many: Callable[[Sequence[MoveRequest]], Awaitable[Sequence[MaybeAnswer]]],
+        choose: "Callable[[list[Waiting]], tuple[list[Waiting], list[Waiting]]]",
     ) -> None:
         self._one = one
         self._many = many
+        self._choose = choose
         self._passing = False
         self._turning = False
         self._waiting: list[Waiting] = []
@@ -53,7 +55,7 @@ class Coalescer:
         return answer if answer is not None else await self._one(request)
 
     def _begin_turn(self) -> None:
-        turn, self._waiting = _one_shape(self._waiting)
+        turn, self._waiting = self._choose(self._waiting)
         if not turn:
             self._turning = False
             return
@@ -76,7 +78,7 @@ class Coalescer:
             asyncio.get_running_loop().call_soon(self._begin_turn)
 
 
-def _one_shape(waiting: list[Waiting]) -> tuple[list[Waiting], list[Waiting]]:
+def one_shape(waiting: list[Waiting]) -> tuple[list[Waiting], list[Waiting]]:
     """Those that can share a statement with the one that waits longest, each row once; and those that cannot."""
     turn: list[Waiting] = []
     later: list[Waiting] = []
@@ -94,3 +96,9 @@ def _one_shape(waiting: list[Waiting]) -> tuple[list[Waiting], list[Waiting]]:
         else:
             later.append(entry)
     return turn, later
+
+
+def anything(waiting: list[Waiting]) -> tuple[list[Waiting], list[Waiting]]:
+    """All that wait, in the order in which they came; for a store that decides one after the other anyway."""
+    open_ones = [entry for entry in waiting if not entry[1].done()]
+    return open_ones[:_MOST], open_ones[_MOST:]

@@ -11,7 +11,7 @@ from raceproof.moves import MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import Program
 from raceproof.stores.asyncpg import AsyncpgConnection
-from raceproof.stores.coalesce import Coalescer, MaybeAnswer
+from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class WarmPostgres(AsyncDriver):
         self._settings = settings
         self._idle: list[AsyncpgConnection] = []
         self._places = asyncio.Semaphore(self._CONNECTIONS_THAT_MAY_WAIT)
-        self._coalescer = Coalescer(self._one, self._many)
+        self._coalescer = Coalescer(self._one, self._many, one_shape)
 
     async def open(self) -> None:
         self._shared = await self._connect()

@@ -10,7 +10,7 @@ from raceproof.driver import AsyncDriver
 from raceproof.moves import MoveRequest, RedisMoves
 from raceproof.outcome import Answer
 from raceproof.statement import Rows, Statement
-from raceproof.stores.coalesce import Coalescer, MaybeAnswer
+from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
 from raceproof.stores.redis import once, rows_of
 
 
@@ -24,7 +24,7 @@ class WarmRedis(AsyncDriver):
         self._client: Any = redis.asyncio.Redis.from_url(url, **settings)
         self._connection: Any = None
         self._lock = asyncio.Lock()
-        self._coalescer = Coalescer(self._one, self._many)
+        self._coalescer = Coalescer(self._one, self._many, one_shape)
 
     async def open(self) -> None:
         self._connection = await self._client.connection_pool.get_connection()
