@@ -14,6 +14,7 @@ from raceproof.lifecycle import Move, Spec
 from raceproof.predicate import Predicate, Where, predicates
 
 KeyParts = tuple[Any, ...]
+_NOTHING: Mapping[str, Any] = {}
 Returning = type[Any] | Iterable[str] | None
 
 
@@ -97,7 +98,7 @@ def request(
         move,
         key,
         (key,) if type(key) is str and spec.plain_key and "\0" not in key else key_parts(spec, key, tenant),
-        set or {},
+        set or _NOTHING,
         where,
         by,
         reason,

@@ -4,6 +4,7 @@ Promise: the guards stand in the WHERE of the write. Where a call takes several 
 the first, so none of them can meet a stale snapshot, and all are one transaction, or one savepoint in the caller's.
 """
 
+import json
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -64,7 +65,9 @@ class SqliteMoves:
         if not requests:
             return []
         try:
-            return (yield from transaction(self._texts_of(requests[0]).begin, self._each(requests)))
+            texts = self._texts_of(requests[0])
+            body = self._all_at_once(requests, texts) if _alike(requests) else self._each(requests)
+            return (yield from transaction(texts.begin, body))
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost) for request in requests]
         except Conflicted as lost:
@@ -78,6 +81,34 @@ class SqliteMoves:
             return [unknown(request, lost.__cause__ or lost)]
         except Conflicted as lost:
             return [conflict(request, lost.__cause__ or lost)]
+
+    def _all_at_once(
+        self, requests: Sequence[MoveRequest], texts: "_Texts"
+    ) -> Program[list[Answer[Any, Any]]]:
+        """Under the write lock: one statement for each source; then those that did not move, one by one."""
+        first = requests[0]
+        keys = [_convert(request.parts[0]) for request in requests]
+        values = {
+            **dict(zip(sql.layout(first), _bindable(sql.flat(first)), strict=True)),
+            "keys": json.dumps(keys),
+        }
+        won: dict[str, tuple[str, Any, Sequence[Any]]] = {}
+        for source, write in texts.writes_many:
+            found = {str(row[0]): row for row in (yield write.bind(values))}
+            won |= {key: (source, revision, returned) for key, (_, revision, _, *returned) in found.items()}
+            if texts.note_many and found:
+                calls = {str(key): request.call for key, request in zip(keys, requests, strict=True)}
+                noted = [[found[key][2], found[key][1], call] for key, call in calls.items() if key in found]
+                yield texts.note_many.bind({**values, "before": source, "rows": json.dumps(noted)})
+        answers = []
+        for key, request in zip(keys, requests, strict=True):
+            mine = won.pop(str(key), None)
+            if mine is None:
+                answers.append((yield from self._decide(request, texts)))
+            else:
+                before, revision, returned = mine
+                answers.append(moved(request, before, revision, request.row(returned) if returned else None))
+        return answers
 
     def _each(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
         answers = []
@@ -98,8 +129,9 @@ class SqliteMoves:
 
     def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]:
         """The row with all its columns, or None."""
-        *_, table = split_qualified(spec.table)
-        columns = _TEMPLATES["move.columns"].prepare({"table_name": literal(table)}, self.style)
+        *schema, table = split_qualified(spec.table)
+        named = {"table_name": literal(table), "schema_name": literal(schema[-1]) if schema else "NULL"}
+        columns = _TEMPLATES["move.columns"].prepare(named, self.style)
         names = [str(name) for name, _ in (yield columns.bind({}))]
         slots = {**sql.declared(spec), "columns": ", ".join(f"t.{identifier(name)}" for name in names) or "1"}
         statement = _TEMPLATES["move.read"].prepare(slots, self.style)
@@ -186,12 +218,25 @@ class _Texts:
         for source in request.move.sources:
             write = _TEMPLATES["move.write"].prepare({**slots, "source": literal(source)}, style)
             self.writes.append((source, write.picking(layout)))
+        self.writes_many = []
+        if len(spec.key_columns) == 1:
+            slots["key"] = identifier(spec.key_columns[0])
+            for source in request.move.sources:
+                many = _TEMPLATES["move.write_many"].prepare({**slots, "source": literal(source)}, style)
+                self.writes_many.append((source, many))
+        self.note_many = prepared("move.note_many") if spec.history else None
         self.losers = spec.history is not None and spec.history.losers
         self.note: Callable[[Sequence[Any]], Statement] | None = None
         if spec.history:
             self.note = prepared("move.note").picking((*layout, "key", "outcome", "before", "found_revision"))
             self.replay = prepared("move.replay")
             self.who = prepared("move.who")
+
+
+def _alike(requests: Sequence[MoveRequest]) -> bool:
+    """Whether all rows are found by one key column and set the same values, so that one statement can serve them."""
+    first = requests[0]
+    return len(first.parts) == 1 and all(request.set is first.set for request in requests)
 
 
 def _bindable(values: Sequence[Any]) -> Sequence[Any]:

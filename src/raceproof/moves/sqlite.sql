@@ -18,6 +18,15 @@ WHERE {key_matches}
   AND {guards?}
 RETURNING {returning_revision}, {returning_key}{returning}
 
+-- The same for many rows with one key column, which all set the same values.
+-- name: move.write_many
+UPDATE {table} AS t
+SET {assignments}
+WHERE t.{key} IN (SELECT value FROM json_each({$keys}))
+  AND t.{status} = {source}
+  AND {guards?}
+RETURNING {key}, {returning_revision}, {returning_key}{returning}
+
 -- What the row is, for the answer to a call that did not move it.
 -- name: move.look
 SELECT t.{status} AS rp_before,
@@ -31,6 +40,12 @@ WHERE {key_matches}
 -- name: move.note
 INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
 VALUES ({lifecycle}, {$key}, {move}, {$outcome}, {$before}, {target}, {$found_revision}, {$by}, {$reason}, {$call}, {now})
+
+-- The same for many rows: [[key, revision, call] …].
+-- name: move.note_many
+INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
+SELECT {lifecycle}, value ->> 0, {move}, 'moved', {$before}, {target}, value ->> 1, {$by}, {$reason}, value ->> 2, {now}
+FROM json_each({$rows})
 
 -- The keys of all rows that match the guards and are at a source of the move, in key order.
 -- name: move.matching
@@ -78,5 +93,5 @@ LIMIT {$limit}
 
 -- name: move.columns
 SELECT name, type
-FROM pragma_table_info({table_name})
+FROM pragma_table_info({table_name}, {schema_name})
 ORDER BY cid
