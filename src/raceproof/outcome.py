@@ -5,7 +5,7 @@ the answer if the target is reached and raises `NotReached` otherwise. `if answe
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar
 
 from raceproof.errors import RaceproofError
 from raceproof.lifecycle import Move
@@ -32,25 +32,38 @@ class _Answer:
 
     outcome: ClassVar[str]
     """The one word for this answer: in events, metric labels, history and logs."""
-    won: ClassVar[bool] = False
-    reached: ClassVar[bool] = False
-
-    def must(self) -> Self:
-        if not self.reached:
-            raise NotReached(self)  # type: ignore[arg-type]
-        return self
 
     def __bool__(self) -> bool:
         raise TypeError(f"an answer is neither true nor false; ask .won or .reached, or match on it ({self})")
 
 
+class _Reached(_Answer):
+    """The row is at the target."""
+
+    __slots__ = ()
+    reached: ClassVar[Literal[True]] = True
+
+    def must(self) -> Self:
+        return self
+
+
+class _NotReached(_Answer):
+    """The row is not at the target, or nobody knows."""
+
+    __slots__ = ()
+    won: ClassVar[Literal[False]] = False
+    reached: ClassVar[Literal[False]] = False
+
+    def must(self) -> NoReturn:
+        raise NotReached(self)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
-class Moved(_Answer, Generic[S, R]):
+class Moved(_Reached, Generic[S, R]):
     """This call moved the row. `replayed`: an earlier call with the same `call` id had done it already."""
 
     outcome: ClassVar[str] = "moved"
-    won: ClassVar[bool] = True
-    reached: ClassVar[bool] = True
+    won: ClassVar[Literal[True]] = True
 
     key: Key
     move: Move[S]
@@ -68,11 +81,11 @@ class Moved(_Answer, Generic[S, R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Already(_Answer, Generic[S]):
+class Already(_Reached, Generic[S]):
     """The row was at the target before this call; `by` is who moved it there, where a history tells."""
 
     outcome: ClassVar[str] = "already"
-    reached: ClassVar[bool] = True
+    won: ClassVar[Literal[False]] = False
 
     key: Key
     move: Move[S]
@@ -88,7 +101,7 @@ class Already(_Answer, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(_Answer, Generic[S]):
+class Refused(_NotReached, Generic[S]):
     """The move is not allowed from `status`, or the guards in `unmet` did not hold. The row was not touched."""
 
     outcome: ClassVar[str] = "refused"
@@ -113,7 +126,7 @@ class Refused(_Answer, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(_Answer, Generic[S]):
+class Missing(_NotReached, Generic[S]):
     """There is no such row (for this tenant)."""
 
     outcome: ClassVar[str] = "missing"
@@ -126,7 +139,7 @@ class Missing(_Answer, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost(_Answer, Generic[S]):
+class Lost(_NotReached, Generic[S]):
     """The caller's fence is no longer the row's: somebody else has taken the row over. `fence` is the newer one."""
 
     outcome: ClassVar[str] = "lost"
@@ -143,7 +156,7 @@ class Lost(_Answer, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown(_Answer, Generic[S]):
+class Unknown(_NotReached, Generic[S]):
     """The store was asked and its acknowledgement was lost: the row may have moved or not.
 
     The same call again is safe; with `call=answer.call` and a history it returns what the first one did.
@@ -162,7 +175,7 @@ class Unknown(_Answer, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict(_Answer, Generic[S]):
+class Conflict(_NotReached, Generic[S]):
     """The store gave up this transaction for another one: nothing was written, run the transaction again."""
 
     outcome: ClassVar[str] = "conflict"

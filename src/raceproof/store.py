@@ -83,7 +83,7 @@ class _Store(Generic[D]):
             else:
                 answers = yield from self._driver.moves.many(self._requests(move, keys, returning, options))
         except Exception as error:
-            self._note(error, move, "many rows")
+            self._note(error, move, "many rows", "rows that moved stay moved; the same call again is safe")
             raise
         for answer in answers if events.subscribers else ():
             self._tell(answer, options.get("by"), started)
@@ -138,10 +138,12 @@ class _Store(Generic[D]):
             )
         )
 
-    def _note(self, error: Exception, move: Move[Any], what: str) -> None:
+    def _note(
+        self, error: Exception, move: Move[Any], what: str, kept: str = "nothing of this call was kept"
+    ) -> None:
         if not isinstance(error, CallError):
             error.add_note(
-                f"raceproof: {move} of {what} in table {move.lifecycle.table}: nothing of this call was kept. "
+                f"raceproof: {move} of {what} in table {move.lifecycle.table}: {kept}. "
                 "`raceproof verify` compares the table with the declaration."
             )
 

@@ -8,6 +8,8 @@ from raceproof.quoting import identifier, literal, qualified, split_qualified
 from raceproof.schema.history import Dialect
 from raceproof.statement import templates
 
+_LONGEST = 24
+
 
 def guard_name(spec: Spec[Any]) -> str:
     """What the guards of a lifecycle are called: in errors as the constraint, in the database as the function."""

@@ -4,7 +4,7 @@ Promise: one statement is one decision, history included. Only a repeated call (
 transaction, because it must see what was committed while it waited for the row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,8 @@ class PostgresMoves:
         self.style: Style = style
         self.version = version
         """The server's major version; 0 if it is not known yet."""
+        self.in_transaction: Callable[[], bool] = lambda: False
+        """Whether the connection is in a transaction of the caller's; a driver that can be says so."""
         self.texts = postgres_texts(style, version)
         self._types: dict[Spec[Any], dict[str, str]] = {}
 
@@ -69,7 +71,9 @@ class PostgresMoves:
         values = sql.values(request)
         rows = yield self.texts.plain("move.lock", spec).bind(values)
         if rows:
-            seen = yield self.texts.plain("move.replay", spec).bind({**values, "key": rows[0][0]})
+            seen = yield self.texts.plain("move.replay", spec).bind(
+                {"key": rows[0][0], "call": request.call, "move": request.move.name}
+            )
             if seen:
                 return moved(request, seen[0][0], seen[0][1], None, replayed=True)
         return (yield from self._decide(request, self.texts.plan(request), sql.flat(request)))
@@ -83,8 +87,8 @@ class PostgresMoves:
         answers = yield from self._bulk(requests, skip_locked=False)
         if unseen := [place for place, answer in enumerate(answers) if answer is None]:
             # missing, or named twice in different spellings: after the first has moved, the second is not seen
-            again_asked = yield from self._bulk([requests[place] for place in unseen], skip_locked=False)
-            for place, answer in zip(unseen, again_asked, strict=True):
+            repeated = yield from self._bulk([requests[place] for place in unseen], skip_locked=False)
+            for place, answer in zip(unseen, repeated, strict=True):
                 answers[place] = answer
         return [
             missing(request) if answer is None else answer
@@ -159,6 +163,8 @@ class PostgresMoves:
         try:
             rows = yield self.texts.plain("move.who", spec).bind({"keys": list(losers)})
         except Exception as error:
+            if self.in_transaction():
+                raise  # it has ended the caller's transaction, so nothing was kept
             log.warning("%s: the history could not be asked who won: %s", spec, error.__cause__ or error)
             return {}
         return {key: actor for key, after, revision, actor in rows if losers[key] == (after, revision)}

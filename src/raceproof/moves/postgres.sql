@@ -135,6 +135,7 @@ FROM {history}
 WHERE lifecycle = {lifecycle}
   AND key = {$key}::text
   AND call = {$call}::text
+  AND move = {$move}::text
   AND outcome = 'moved'
 ORDER BY id DESC
 LIMIT 1

@@ -75,7 +75,7 @@ local function decide(row, stream, at)
 
   if given and ARGV[at + 5] == '1' then
     local call = ARGV[at + 4]
-    local earlier = newest(stream, function(entry) return entry.call == call end)
+    local earlier = newest(stream, function(entry) return entry.call == call and entry.move == ARGV[9] end)
     if earlier then
       return {earlier.before, revision, fence, 0, 1, tonumber(earlier.revision) or false, false, 1}
     end
@@ -120,7 +120,8 @@ local function decide(row, stream, at)
   local outcome = 'moved'
   if not won then
     local last = newest(stream, function() return true end)
-    if last and last.after == before and last.actor ~= '' then answer[7] = last.actor end
+    local same = last and last.after == before and (tonumber(last.revision) or false) == revision
+    if same and last.actor ~= '' then answer[7] = last.actor end
     outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused'
   end
   if won or ARGV[7] == 'losers' then

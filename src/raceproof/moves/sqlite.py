@@ -148,7 +148,15 @@ class SqliteMoves:
         values = _bindable(sql.flat(request))
         if request.repeat:
             found = yield texts.look(values)
-            seen = (yield texts.replay.bind({"key": found[0][4], "call": request.call})) if found else ()
+            seen = (
+                (
+                    yield texts.replay.bind(
+                        {"key": found[0][4], "call": request.call, "move": request.move.name}
+                    )
+                )
+                if found
+                else ()
+            )
             if seen:
                 return moved(request, seen[0][0], seen[0][1], None, replayed=True)
         for source, write in texts.writes:

@@ -64,6 +64,7 @@ FROM {history}
 WHERE lifecycle = {lifecycle}
   AND key = {$key}
   AND call = {$call}
+  AND move = {$move}
   AND outcome = 'moved'
 ORDER BY id DESC
 LIMIT 1

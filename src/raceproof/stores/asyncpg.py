@@ -36,7 +36,10 @@ class AsyncpgConnection(AsyncDriver):
     def __init__(self, connection: Any, moves: PostgresMoves | None = None) -> None:
         self._connection = connection
         self._began = False
-        self.moves = moves or moves_for(connection)
+        if moves is None:
+            moves = moves_for(connection)
+            moves.in_transaction = connection.is_in_transaction
+        self.moves = moves
 
     @property
     def settled(self) -> bool:

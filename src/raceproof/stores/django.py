@@ -29,7 +29,9 @@ class DjangoConnection(Driver):
         self.dialect = "postgres" if vendor == "postgresql" else "sqlite"
         self.moves: Moves
         if self.dialect == "postgres":
-            self.moves = PostgresMoves("format", self._connection.pg_version // 10000)
+            moves = PostgresMoves("format", self._connection.pg_version // 10000)
+            moves.in_transaction = lambda: self._in_transaction
+            self.moves = moves
         else:
             self.moves = SqliteMoves("format")
         self._sqlite = SqliteTransaction()

@@ -15,6 +15,7 @@ from psycopg import pq
 from psycopg.rows import tuple_row
 
 from raceproof.driver import AsyncDriver, Driver
+from raceproof.errors import CallError
 from raceproof.moves import MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement, arun, run
@@ -42,6 +43,16 @@ class _Transaction:
     @property
     def settled(self) -> bool:
         return self._began or self.alone
+
+    def moves(self) -> PostgresMoves:
+        moves = PostgresMoves("dollar", self._connection.info.server_version // 10000)
+        moves.in_transaction = lambda: not self.settled
+        return moves
+
+    def refuse_pipeline(self) -> None:
+        """In a pipeline results come late, and so would the answers."""
+        if self._connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
+            raise CallError("a move has to be answered at once: leave psycopg's pipeline mode for it")
 
     def wants(self, text: str, alone: bool) -> bool:
         """Whether a BEGIN, COMMIT or ROLLBACK is of a transaction that is ours."""
@@ -73,7 +84,7 @@ class PsycopgConnection(Driver):
         self._lock = _locks.setdefault(connection, threading.Lock())
         self._transaction = _Transaction(connection)
         self._cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
-        self.moves = PostgresMoves("dollar", connection.info.server_version // 10000)
+        self.moves = self._transaction.moves()
 
     @property
     def settled(self) -> bool:
@@ -89,6 +100,7 @@ class PsycopgConnection(Driver):
 
     def execute(self, statement: Statement) -> Rows:
         transaction, cursor, text = self._transaction, self._cursor, statement.text
+        transaction.refuse_pipeline()
         final = transaction.alone
         if text in ("BEGIN", "COMMIT", "ROLLBACK"):
             if not transaction.wants(text, final):
@@ -113,7 +125,7 @@ class AsyncPsycopgConnection(AsyncDriver):
         self._lock = _async_locks.setdefault(connection, asyncio.Lock())
         self._transaction = _Transaction(connection)
         self._cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
-        self.moves = PostgresMoves("dollar", connection.info.server_version // 10000)
+        self.moves = self._transaction.moves()
 
     @property
     def settled(self) -> bool:
@@ -129,6 +141,7 @@ class AsyncPsycopgConnection(AsyncDriver):
 
     async def execute(self, statement: Statement) -> Rows:
         transaction, cursor, text = self._transaction, self._cursor, statement.text
+        transaction.refuse_pipeline()
         final = transaction.alone
         if text in ("BEGIN", "COMMIT", "ROLLBACK"):
             if not transaction.wants(text, final):

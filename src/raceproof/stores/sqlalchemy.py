@@ -38,7 +38,9 @@ class Database:
         self.dialect = "postgres" if dialect.name == "postgresql" else "sqlite"
         self.moves: Moves
         if self.dialect == "postgres":
-            self.moves = PostgresMoves(style, (dialect.server_version_info or (0,))[0])
+            moves = PostgresMoves(style, (dialect.server_version_info or (0,))[0])
+            moves.in_transaction = lambda: True
+            self.moves = moves
         else:
             self.moves = SqliteMoves(style)
         self._sqlite = SqliteTransaction()

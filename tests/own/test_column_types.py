@@ -1,0 +1,58 @@
+"""Columns of any type can be set along with a move, one by one and in bulk, through each PostgreSQL driver (L3, L4)."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from raceproof import Moved
+from tests.contract.orders import orders
+from tests.own.fix_kinds import Case
+
+KINDS = (
+    "asyncpg",
+    "psycopg-autocommit",
+    "psycopg-async",
+    "sqlalchemy-psycopg",
+    "sqlalchemy-asyncpg",
+    "django-postgres",
+)
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "boolean": (True, False),
+    "smallint": (1, -2),
+    "numeric(12,3)": (Decimal("1.500"), Decimal("-2.250")),
+    "double precision": (1.5, -2.25),
+    "bytea": (b"\x00\xff", b""),
+    "uuid": (UUID(int=1), UUID(int=2)),
+    "date": (date(2030, 1, 2), date(1999, 12, 31)),
+    "timestamptz": (datetime(2030, 1, 2, 3, 4, 5, 678, tzinfo=UTC), datetime(1999, 1, 1, tzinfo=UTC)),
+    "interval": (timedelta(days=1, seconds=2), timedelta(0)),
+    "jsonb": ('{"a": [1, "%s", "{}"]}', "[]"),
+    "varchar(5)": ("abcde", "%s{}"),
+    "text[]": (["a", "b,c", None], ["%s"]),
+}
+
+
+@pytest.mark.parametrize("case", KINDS, indirect=True)
+@pytest.mark.parametrize("type_", list(VALUES))
+async def test_a_value_arrives_as_it_was_given(case: Case, type_: str) -> None:
+    """Two different values and NULL, by move and by move_many, compared by PostgreSQL itself."""
+    order = orders()
+    case.ground.table(order, {"packer": type_, "box": type_})
+    values = [*VALUES[type_], None]
+    for number, value in enumerate(values):
+        for way in ("one", "many"):
+            case.ground.put(order, f"{way}{number}", "NEW", box=value)
+    await case.own.begin()
+    for number, value in enumerate(values):
+        answer = await case.db.move(order.moves["pack"], f"one{number}", set={"packer": value})
+        assert isinstance(answer, Moved)
+    columns = {f"many{number}": {"packer": value} for number, value in enumerate(values)}
+    answers = await case.db.move_many(order.moves["pack"], columns)
+    assert [answer.outcome for answer in answers] == ["moved"] * 3
+    await case.own.commit()
+    different = case.ground.run(f"SELECT order_id FROM {order.table} WHERE packer IS DISTINCT FROM box")
+    assert different == []
