@@ -15,3 +15,7 @@ class CallError(RaceproofError):
 
 class MissingExtra(RaceproofError, ImportError):
     """A driver is needed that is not installed; the message names the extra."""
+
+
+class ScriptFailed(RaceproofError):
+    """Redis could not decide a row: its fields, or its history, are not what the declaration says."""

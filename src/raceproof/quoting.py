@@ -8,9 +8,9 @@ which stand in a text between two NUL characters until it is prepared for a driv
 from raceproof.errors import DeclarationError
 
 
-def identifier(name: str) -> str:
-    """Quote one name: `we"ird` becomes `"we""ird"`."""
-    return '"' + _clean(name, "an identifier").replace('"', '""') + '"'
+def identifier(name: str, mark: str = '"') -> str:
+    """Quote one name: `we"ird` becomes `"we""ird"`. SQLite takes an unknown name in double quotes for a text, not one in `."""
+    return mark + _clean(name, "an identifier").replace(mark, mark * 2) + mark
 
 
 def qualified(name: str) -> str:

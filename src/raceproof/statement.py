@@ -45,8 +45,8 @@ ROLLBACK = Statement("rollback", "ROLLBACK")
 
 def transaction(begin: Statement, body: Program[T]) -> Program[T]:
     """All statements of a program, or none: also when it fails or is cancelled half-way."""
-    yield begin
     try:
+        yield begin
         result = yield from body
         yield COMMIT
     except GeneratorExit:

@@ -16,7 +16,7 @@ from raceproof.look import HistoryEntry
 from raceproof.moves import MoveRequest, request
 from raceproof.outcome import Answer, Key
 from raceproof.predicate import Where, predicates
-from raceproof.statement import Program
+from raceproof.statement import AcknowledgementLost, Conflicted, Program
 from raceproof.verify import Finding, Trial, try_matrix, verify
 
 S = TypeVar("S", bound=str)
@@ -78,23 +78,27 @@ class _Store(Generic[D]):
         started = time.monotonic()
         try:
             if keys is None:
-                pattern = self._pattern(move, limit, returning, options)
-                answers = yield from self._driver.moves.matching(pattern, limit)
+                asked = self._pattern(move, limit, returning, options)
+                answers = yield from self._driver.moves.matching(asked, limit)
             else:
-                answers = yield from self._driver.moves.many(self._requests(move, keys, returning, options))
+                requests = self._requests(move, keys, returning, options)
+                if not requests:
+                    return []
+                asked = requests[0]
+                answers = yield from self._driver.moves.many(requests)
         except Exception as error:
-            self._note(error, move, "many rows", "rows that moved stay moved; the same call again is safe")
+            self._note(error, move, "many rows", some=self._driver.dialect == "redis")
             raise
         for answer in answers if events.subscribers else ():
             self._tell(answer, options.get("by"), started)
-        return answers
+        return [asked.finished(answer) for answer in answers] if asked.returning else answers
 
     def _requests(
         self, move: Move[Any], keys: Keys, returning: Any, options: MoveOptions
     ) -> list[MoveRequest]:
         tenant = self._tenant
-        if isinstance(keys, str):
-            raise CallError(f"{move}: move_many takes several keys, not the one text {keys!r}")
+        if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+            raise CallError(f"{move}: move_many takes several keys, not the one text or value {keys!r}")
         if not isinstance(keys, Mapping):
             return [request(move, key, tenant=tenant, returning=returning, **options) for key in keys]
         if options.get("set"):
@@ -138,10 +142,15 @@ class _Store(Generic[D]):
             )
         )
 
-    def _note(
-        self, error: Exception, move: Move[Any], what: str, kept: str = "nothing of this call was kept"
-    ) -> None:
+    def _note(self, error: Exception, move: Move[Any], what: str, some: bool = False) -> None:
+        if isinstance(error, AcknowledgementLost | Conflicted) and isinstance(error.__cause__, Exception):
+            raise error.__cause__
         if not isinstance(error, CallError):
+            kept = (
+                "rows that moved stay moved, the same call again is safe"
+                if some
+                else "nothing of this call was kept"
+            )
             error.add_note(
                 f"raceproof: {move} of {what} in table {move.lifecycle.table}: {kept}. "
                 "`raceproof verify` compares the table with the declaration."
@@ -183,7 +192,7 @@ class Store(_Store[Driver]):
             raise
         if events.subscribers:
             self._tell(answer, asked.by, started)
-        return answer
+        return asked.finished(answer) if asked.returning else answer
 
     def move_many(
         self,
@@ -259,7 +268,7 @@ class AsyncStore(_Store[AsyncDriver]):
             raise
         if events.subscribers:
             self._tell(answer, asked.by, started)
-        return answer
+        return asked.finished(answer) if asked.returning else answer
 
     async def move_many(
         self,

@@ -16,7 +16,17 @@ from raceproof.moves.answer import again, conflict, missing, moved, not_moved, u
 from raceproof.moves.postgres_texts import Plan, postgres_texts
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer
-from raceproof.statement import BEGIN, AcknowledgementLost, Conflicted, Program, Row, Rows, Style, transaction
+from raceproof.statement import (
+    BEGIN,
+    AcknowledgementLost,
+    Conflicted,
+    Program,
+    Row,
+    Rows,
+    Style,
+    reading,
+    transaction,
+)
 
 _NO_ROW: Row = (None,) * 7
 
@@ -46,7 +56,7 @@ class PostgresMoves:
                 rows = yield plan.swift(values)
                 if rows:
                     before, revision, *returned = rows[0]
-                    return moved(request, before, revision, request.row(returned) if returned else None)
+                    return moved(request, before, revision, returned or None)
             return (yield from self._decide(request, plan, values))
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
@@ -59,7 +69,7 @@ class PostgresMoves:
             return missing(request)
         before, revision, fence, unmet, key, won, new_revision, *returned = rows[0]
         if won:
-            return moved(request, before, new_revision, request.row(returned))
+            return moved(request, before, new_revision, returned or None)
         by = None
         if request.move.lifecycle.history:
             by = (yield from self._winners(request.move.lifecycle, {key: (before, revision)})).get(key)
@@ -96,8 +106,27 @@ class PostgresMoves:
         ]
 
     def many_unlocked(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | None]]:
-        """The same without ever waiting: a row that another transaction holds, or that is missing, is answered with None."""
-        return (yield from self._bulk(requests, skip_locked=True))
+        """The same without waiting: a row that another transaction holds is answered with None."""
+        try:
+            answers = yield from self._bulk(requests, skip_locked=True)
+        except Conflicted:
+            return [None] * len(requests)
+        if unseen := [place for place, answer in enumerate(answers) if answer is None]:
+            there = yield from self._present([requests[place] for place in unseen])
+            for place, present in zip(unseen, there, strict=True):
+                answers[place] = None if present else missing(requests[place])
+        return answers
+
+    def _present(self, requests: Sequence[MoveRequest]) -> Program[list[bool]]:
+        """Which of these rows are there, whoever holds them."""
+        first = requests[0]
+        prepared = self.texts.present(first, self._types[first.move.lifecycle])
+        try:
+            rows = yield prepared.bind(_arrays(requests))
+        except (AcknowledgementLost, Conflicted):
+            return [True] * len(requests)
+        there = {ordinal for (ordinal,) in rows}
+        return [place in there for place in range(1, len(requests) + 1)]
 
     def _bulk(
         self, requests: Sequence[MoveRequest], skip_locked: bool
@@ -108,16 +137,19 @@ class PostgresMoves:
         prepared = self.texts.for_many(first, types, skip_locked)
         distinct: dict[Any, int] = {}
         places = [distinct.setdefault(request.parts, len(distinct)) for request in requests]
-        asked = (
-            [requests[places.index(place)] for place in range(len(distinct))]
-            if len(distinct) < len(requests)
-            else requests
-        )
+        asked = requests
+        if len(distinct) < len(requests):
+            firsts: dict[int, MoveRequest] = {}
+            for request, place in zip(requests, places, strict=True):
+                firsts.setdefault(place, request)
+            asked = list(firsts.values())
         try:
             rows = yield prepared.bind({**sql.values(first), **_arrays(asked)})
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost) for request in requests]
         except Conflicted as lost:
+            if skip_locked:
+                raise
             return [conflict(request, lost.__cause__ or lost) for request in requests]
         found: list[Row] = [_NO_ROW] * len(asked)
         losers: dict[str, tuple[str, Any]] = {}
@@ -150,7 +182,7 @@ class PostgresMoves:
         for before, revision, *rest in rows:
             key = tuple(rest[1 if spec.tenant else 0 : len(spec.key_columns)])
             one = replace(request, key=key if len(key) > 1 else key[0])
-            answers.append(moved(one, before, revision, request.row(rest[len(spec.key_columns) :])))
+            answers.append(moved(one, before, revision, rest[len(spec.key_columns) :] or None))
         return answers
 
     # Who won
@@ -160,10 +192,11 @@ class PostgresMoves:
 
         The decision is made and may be committed already: that this cannot be told must not become an error of the move.
         """
+        inside = self.in_transaction()
         try:
             rows = yield self.texts.plain("move.who", spec).bind({"keys": list(losers)})
         except Exception as error:
-            if self.in_transaction():
+            if inside:
                 raise  # it has ended the caller's transaction, so nothing was kept
             log.warning("%s: the history could not be asked who won: %s", spec, error.__cause__ or error)
             return {}
@@ -182,9 +215,12 @@ class PostgresMoves:
         """The newest rows of the history of one row, newest first."""
         return (yield self.texts.plain("move.history", spec).bind({"key": key_text(parts), "limit": limit}))
 
+    def _ask_types(self, spec: Spec[Any]) -> Program[Rows]:
+        return (yield self.texts.plain("move.types", spec).bind({}))
+
     def _column_types(self, spec: Spec[Any]) -> Program[dict[str, str]]:
         """The types of the columns that bulk moves pass as arrays."""
-        rows = yield self.texts.plain("move.types", spec).bind({})
+        rows = yield from reading(self._ask_types(spec))
         found = {str(name): str(type_) for name, type_ in rows}
         types = {}
         for column in (*spec.key_columns, *(c for one in spec.moves.values() for c in one.sets)):
@@ -202,7 +238,7 @@ def _answer(request: MoveRequest, row: Row, winners: dict[str, str | None]) -> A
     if before is None:
         return None
     if won:
-        return moved(request, before, new_revision, request.row(returned))
+        return moved(request, before, new_revision, returned or None)
     return not_moved(request, before, revision, fence, unmet, winners.get(key))
 
 

@@ -61,8 +61,10 @@ FROM cur LEFT JOIN changed ON TRUE
 -- Many rows by key, each with values of its own; locked in key order, so that two bulks cannot deadlock.
 -- name: move.many
 WITH wanted AS (
-    SELECT *
+    SELECT w.*
     FROM unnest({arrays}) WITH ORDINALITY AS w ({wanted}, rp_ord)
+    -- a statement that many callers share gives up soon if one of them makes it wait, for a trigger's or foreign key's row
+    CROSS JOIN {patience?}
 ), cur AS MATERIALIZED (
     SELECT w.*,
            {keys},
@@ -87,6 +89,12 @@ WITH wanted AS (
 SELECT cur.rp_ord, cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
        changed.rp_won, changed.rp_revision{returned}
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
+
+-- Which rows are there, for those that move.many did not see because somebody holds them.
+-- name: move.present
+SELECT w.rp_ord
+FROM unnest({arrays}) WITH ORDINALITY AS w ({wanted}, rp_ord)
+JOIN {table} AS t ON {t_is_wanted}
 
 -- All rows that match the guards and are at a source of the move, in key order.
 -- name: move.matching

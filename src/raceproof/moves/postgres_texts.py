@@ -13,6 +13,7 @@ from raceproof.statement import Prepared, Statement, Style, lines, templates
 _TEMPLATES = templates("raceproof.moves", "postgres.sql")
 _RETURNS_OLD = 18
 _SKIP_LOCKED = " SKIP LOCKED"
+_PATIENCE = "set_config('lock_timeout', '50ms', true)"
 _OWN = (parameter("by"), parameter("reason"), parameter("call"))
 
 
@@ -77,25 +78,35 @@ class PostgresTexts:
         return _TEMPLATES["move.one"].prepare(slots, self.style)
 
     def many(self, request: MoveRequest, types: Mapping[str, str], skip_locked: bool) -> Prepared:
-        spec = request.move.lifecycle
         guards = sql.guards(request, "w.rp_fence_wanted", "w.rp_revision_wanted")
+        own = ("cur.rp_by", "cur.rp_reason", "cur.rp_call")
+        slots = {
+            **self._slots(request, guards, "cur.rp_set_{}"),
+            **self._note(request, own, "changed.rp_ord = cur.rp_ord"),
+            **self._wanted(request, types),
+            "skip_locked": _SKIP_LOCKED if skip_locked else "",
+            "patience": _PATIENCE if skip_locked else "",
+        }
+        return _TEMPLATES["move.many"].prepare(slots, self.style)
+
+    def present(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared:
+        slots = {**sql.declared(request.move.lifecycle), **self._wanted(request, types)}
+        return _TEMPLATES["move.present"].prepare(slots, self.style)
+
+    def _wanted(self, request: MoveRequest, types: Mapping[str, str]) -> dict[str, str]:
+        """The values that each row has of its own, as arrays."""
+        spec = request.move.lifecycle
         columns = {f"rp_wanted_{i}": types[column] for i, column in enumerate(spec.key_columns)}
         columns |= {f"rp_set_{i}": types[column] for i, column in enumerate(request.set)}
         columns |= {"rp_fence_wanted": "bigint"} if request.fence is not None else {}
         columns |= {"rp_revision_wanted": "bigint"} if request.revision is not None else {}
         columns |= {"rp_by": "text", "rp_reason": "text", "rp_call": "text"} if spec.history else {}
         wanted = [f"t.{identifier(c)} = w.rp_wanted_{i}" for i, c in enumerate(spec.key_columns)]
-        slots = {
-            **self._slots(request, guards, "cur.rp_set_{}"),
-            **self._note(
-                request, ("cur.rp_by", "cur.rp_reason", "cur.rp_call"), "changed.rp_ord = cur.rp_ord"
-            ),
+        return {
             "arrays": lines((f"{parameter(name)}::{type_}[]" for name, type_ in columns.items()), ","),
             "wanted": ", ".join(columns),
             "t_is_wanted": " AND ".join(wanted),
-            "skip_locked": _SKIP_LOCKED if skip_locked else "",
         }
-        return _TEMPLATES["move.many"].prepare(slots, self.style)
 
     def matching(self, request: MoveRequest) -> Prepared:
         spec = request.move.lifecycle

@@ -8,7 +8,8 @@
 --       10 how many sources · 11 how many stamps · 12 how many columns to return · 13 how many values for each row
 --       then the sources, the stamps, the columns to return, and for each row, unless 13 says none:
 --       fence, revision, by, reason, call, '1' if the call may be a repeated one, {set: …, clear: …} as JSON; '' where not given
--- returns for each row {before, revision, fence, unmet, won, revision after, by, replayed, returned columns …}, {} if missing
+-- returns for each row {before, revision, fence, unmet, won, revision after, by, replayed, returned columns …}, {} if missing,
+-- {'error', message} if the row cannot be decided
 
 local column, target, revision_column, fence_column = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local history = ARGV[7] ~= ''
@@ -68,24 +69,25 @@ local function decide(row, stream, at)
   local found = redis.pcall('HMGET', row, column, revision_column, fence_column)
   local before = found[1]
   if found.err or not before then return {} end
-  local revision = revision_column ~= '' and tonumber(found[2] or 0)
-  local fence = fence_column ~= '' and tonumber(found[3] or nil) or false
-  -- what is particular to this row: values + 0 … 6
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision = revision_column ~= '' and (found[2] or '0')
+  local fence = fence_column ~= '' and found[3]
+  -- what is particular to this row: values at + 0 … at + 6
   local given = values > 0
 
   if given and ARGV[at + 5] == '1' then
     local call = ARGV[at + 4]
     local earlier = newest(stream, function(entry) return entry.call == call and entry.move == ARGV[9] end)
     if earlier then
-      return {earlier.before, revision, fence, 0, 1, tonumber(earlier.revision) or false, false, 1}
+      return {earlier.before, revision, fence, 0, 1, earlier.revision ~= '' and earlier.revision, false, 1}
     end
   end
 
   local unmet = 0
   if given then
     -- P4: a write with another fence than the row's is refused
-    if ARGV[at] ~= '' and fence ~= tonumber(ARGV[at]) then unmet = unmet + 1 end
-    if ARGV[at + 1] ~= '' and revision ~= tonumber(ARGV[at + 1]) then unmet = unmet + 2 end
+    if ARGV[at] ~= '' and fence ~= ARGV[at] then unmet = unmet + 1 end
+    if ARGV[at + 1] ~= '' and revision ~= ARGV[at + 1] then unmet = unmet + 2 end
   end
   if guards then
     local bit = 4
@@ -97,16 +99,25 @@ local function decide(row, stream, at)
 
   -- P1: the row leaves only a status from which this move is declared
   local won = unmet == 0 and is_source(before)
-  local after = revision
-  local answer = {before, revision, fence, unmet, won and 1 or 0, after, false, 0}
+  local outcome = won and 'moved' or unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused'
+  local answer = {before, revision, fence, unmet, won and 1 or 0, revision, false, 0}
+  if history then
+    if not won then
+      local last = newest(stream, function() return true end)
+      local same = last and last.after == before and last.revision == (revision or '')
+      if same and last.actor ~= '' then answer[7] = last.actor end
+    elseif redis.call('TYPE', stream).ok ~= 'stream' and redis.call('EXISTS', stream) == 1 then
+      return redis.error_reply('WRONGTYPE the history ' .. stream .. ' is no stream')
+    end
+  end
+
+  -- A script that fails half-way is not undone: what can fail comes first, and all of it before the status.
   if won then
     if revision then
-      after = revision + 1
-      answer[6] = after
-      redis.call('HSET', row, column, target, revision_column, after)
-    else
-      redis.call('HSET', row, column, target)
+      redis.call('HINCRBY', row, revision_column, 1)
+      answer[6] = redis.call('HGET', row, revision_column)
     end
+    redis.call('HSET', row, column, target)
     if given and ARGV[at + 6] ~= '' then
       local change = cjson.decode(ARGV[at + 6])
       for name, value in pairs(change.set) do redis.call('HSET', row, name, value) end
@@ -115,25 +126,22 @@ local function decide(row, stream, at)
     for i = first_stamp, first_returned - 1 do redis.call('HSET', row, ARGV[i], now()) end
     for i = first_returned, first_value - 1 do answer[#answer + 1] = redis.call('HGET', row, ARGV[i]) end
   end
-  if not history then return answer end
-
-  local outcome = 'moved'
-  if not won then
-    local last = newest(stream, function() return true end)
-    local same = last and last.after == before and (tonumber(last.revision) or false) == revision
-    if same and last.actor ~= '' then answer[7] = last.actor end
-    outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused'
-  end
-  if won or ARGV[7] == 'losers' then
+  if history and (won or ARGV[7] == 'losers') then
     redis.call('XADD', stream, '*', 'lifecycle', ARGV[8], 'move', ARGV[9], 'outcome', outcome,
-      'before', before, 'after', target, 'revision', after or '',
+      'before', before, 'after', target, 'revision', answer[6] or '',
       'actor', ARGV[at + 2], 'reason', ARGV[at + 3], 'call', ARGV[at + 4], 'at', now())
   end
   return answer
 end
 
+-- A row that fails is told alone: {'error', message}.
 local answers = {}
 for i = 1, rows do
-  answers[i] = decide(KEYS[i], history and KEYS[rows + i], first_value + (i - 1) * values)
+  local fine, answer = pcall(decide, KEYS[i], history and KEYS[rows + i], first_value + (i - 1) * values)
+  if fine and not answer.err then
+    answers[i] = answer
+  else
+    answers[i] = {'error', fine and answer.err or type(answer) == 'table' and answer.err or tostring(answer)}
+  end
 end
 return answers

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from raceproof.errors import CallError
+from raceproof.errors import CallError, ScriptFailed
 from raceproof.lifecycle import Spec
 from raceproof.moves.answer import missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
@@ -87,7 +87,11 @@ class RedisMoves:
                 if size <= 0:
                     return answers
                 rows, found = found[:size], found[size:]
-                answers += [answer for answer in (yield from self._script(rows)) if answer.won]
+                answers += [
+                    answer
+                    for answer in (yield from self._script(rows))
+                    if answer.won or answer.outcome == "unknown"
+                ]
             if _text(cursor) == "0":
                 return answers
 
@@ -191,17 +195,25 @@ def _field(column: str, value: Any) -> str:
         )
     if isinstance(value, bool):
         return "1" if value else "0"
+    if isinstance(value, str):
+        value.encode()  # half a character would be escaped in JSON, and come out as something else
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any]:
     if not row:
         return missing(request)
+    if len(row) == 2:
+        raise ScriptFailed(_text(row[1]))
     before, revision, fence, unmet, won, after, by, replayed, *returned = row
     if won:
-        values = () if replayed else [_text(value) for value in returned]
-        return moved(request, _text(before), after, None if replayed else request.row(values), bool(replayed))
-    return not_moved(request, _text(before), revision, fence, unmet, _text(by))
+        values = None if replayed or not request.returning else [_text(value) for value in returned]
+        return moved(request, _text(before), _number(after), values, bool(replayed))
+    return not_moved(request, _text(before), _number(revision), _number(fence), unmet, _text(by))
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _fields(found: Any) -> dict[str, Any]:

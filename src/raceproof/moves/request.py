@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from itertools import count
 from typing import Any
@@ -11,6 +11,7 @@ from uuid import UUID
 
 from raceproof.errors import CallError
 from raceproof.lifecycle import Move, Spec
+from raceproof.outcome import Answer, Moved
 from raceproof.predicate import Predicate, Where, predicates
 
 KeyParts = tuple[Any, ...]
@@ -39,12 +40,16 @@ class MoveRequest:
     shape: Hashable
     """Calls of the same shape have the same statement text, and can share one statement; a plain call's is its move."""
 
-    def row(self, values: Iterable[Any]) -> Any:
-        """The returned columns in the form that the caller asked for."""
-        if not self.returning:
-            return None
-        named = dict(zip(self.returning, values, strict=True))
-        return self.row_type(**named) if self.row_type else named
+    def finished(self, answer: "Answer[Any, Any]") -> "Answer[Any, Any]":
+        """The answer with the returned columns in the form that the caller asked for."""
+        if not isinstance(answer, Moved) or answer.row is None:
+            return answer
+        named = dict(zip(self.returning, answer.row, strict=True))
+        try:
+            return replace(answer, row=self.row_type(**named) if self.row_type else named)
+        except Exception as error:
+            error.add_note(f"raceproof: {answer}; what failed is making {self.row_type} of its columns")
+            raise
 
 
 def request(
@@ -70,6 +75,8 @@ def request(
         raise CallError(
             f"{move} may not set {', '.join(map(repr, unknown))}; it declares sets={list(move.sets)}, add the column there"
         )
+    if (fence is not None and type(fence) is not int) or (revision is not None and type(revision) is not int):
+        raise CallError(f"{move}: fence= and revision= are whole numbers, not {fence!r} and {revision!r}")
     if fence is not None and spec.fence is None:
         raise CallError(f"{move}: a fence was given, but the lifecycle declares no fence= column")
     if revision is not None and spec.revision is None:
@@ -97,7 +104,7 @@ def request(
     return MoveRequest(
         move,
         key,
-        (key,) if type(key) is str and spec.plain_key and "\0" not in key else key_parts(spec, key, tenant),
+        (key,) if type(key) is str and spec.plain_key and _clean(key) else key_parts(spec, key, tenant),
         set or _NOTHING,
         where,
         by,
@@ -115,8 +122,8 @@ def request(
 
 def _check_texts(move: Move[Any], texts: Iterable[Any]) -> None:
     for text in texts:
-        if text is not None and (not isinstance(text, str) or "\0" in text):
-            raise CallError(f"{move}: by=, reason= and call= are texts without NUL, not {text!r}")
+        if text is not None and (not isinstance(text, str) or not _clean(text)):
+            raise CallError(f"{move}: by=, reason= and call= are valid texts without NUL, not {text!r}")
 
 
 _SCALARS = (str, int, UUID)
@@ -134,9 +141,22 @@ def key_parts(spec: Spec[Any], key: Any, tenant: Any) -> KeyParts:
     for part in parts:
         if not isinstance(part, _SCALARS) or isinstance(part, bool):
             raise CallError(f"{spec}: a key is text, int or UUID, or a tuple of these, not {key!r}")
-        if isinstance(part, str) and "\0" in part:
-            raise CallError(f"{spec}: a key must not contain a NUL character: {key!r}")
+        if isinstance(part, str) and not _clean(part):
+            raise CallError(f"{spec}: a key is valid Unicode without NUL, not {key!r}")
     return parts
+
+
+def _clean(text: str) -> bool:
+    """Whether a text is valid Unicode without NUL; half a surrogate pair is not."""
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def key_text(parts: KeyParts) -> str:

@@ -52,7 +52,7 @@ class SqliteMoves:
                 for before, write in texts.writes:
                     rows = yield write(values)
                     if rows:
-                        row = None if plain else request.row(rows[0][2:])
+                        row = None if plain else rows[0][2:] or None
                         return moved(request, before, rows[0][0], row)
             return (yield from transaction(texts.begin, self._decide(request, texts)))
         except AcknowledgementLost as lost:
@@ -107,7 +107,7 @@ class SqliteMoves:
                 answers.append((yield from self._decide(request, texts)))
             else:
                 before, revision, returned = mine
-                answers.append(moved(request, before, revision, request.row(returned) if returned else None))
+                answers.append(moved(request, before, revision, returned or None))
         return answers
 
     def _each(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
@@ -165,7 +165,7 @@ class SqliteMoves:
                 revision, key, *returned = rows[0]
                 if texts.note:
                     yield texts.note((*values, key, "moved", source, revision))
-                return moved(request, source, revision, request.row(returned))
+                return moved(request, source, revision, returned or None)
         found = yield texts.look(values)
         if not found:
             return missing(request)
@@ -206,9 +206,9 @@ class _Texts:
             "assignments": sql.assignments(request, now, parameter("set_{}")),
             "sources": sql.sources(request),
             # RETURNING knows only the bare names of the row as written
-            "returning_revision": identifier(spec.revision) if spec.revision else "NULL",
+            "returning_revision": identifier(spec.revision, "`") if spec.revision else "NULL",
             "returning_key": sql.key_text(spec, "CAST({} AS TEXT)", row="") if spec.history else "NULL",
-            "returning": sql.column_list(request.returning, ""),
+            "returning": "".join(", " + identifier(name, "`") for name in request.returning),
             "move": literal(request.move.name),
             "target": literal(request.move.target),
             "now": now,

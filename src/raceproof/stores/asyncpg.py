@@ -54,7 +54,9 @@ class AsyncpgConnection(AsyncDriver):
         alone = not connection.is_in_transaction()
         text = statement.text
         if text in ("BEGIN", "COMMIT", "ROLLBACK"):
-            if not self._own(text, alone):
+            if text == "BEGIN":
+                self._began = alone
+            if not self._began or (text == "ROLLBACK" and connection.is_closed()):
                 return ()
             alone = text == "COMMIT"
         if connection.is_closed():
@@ -67,15 +69,9 @@ class AsyncpgConnection(AsyncDriver):
             if alone:
                 raise AcknowledgementLost from error
             raise
+        if text in ("COMMIT", "ROLLBACK"):
+            self._began = False
         return rows
-
-    def _own(self, text: str, alone: bool) -> bool:
-        """Whether this BEGIN, COMMIT or ROLLBACK is of a transaction that is ours."""
-        if text == "BEGIN":
-            self._began = alone
-            return alone
-        began, self._began = self._began, False
-        return began and (text == "COMMIT" or not alone)
 
 
 class AsyncpgPool(AsyncDriver):

@@ -18,19 +18,21 @@ _MOST = 256
 
 
 class Coalescer:
-    """Lets a lone caller pass (`one`) and gathers the rest into turns (`many`, where None means "not here": `one` again).
+    """Lets a lone caller pass (`one`) and gathers the rest into turns (`many`, where None means "not here": `wait`).
 
-    `one` may have to wait for a row; `many` must not, and runs beside it on a connection of its own.
+    `one` and `wait` may have to wait for a row; `many` must not, and runs beside them on a connection of its own.
     """
 
     def __init__(
         self,
         one: Callable[[MoveRequest], Awaitable[Answer[Any, Any]]],
         many: Callable[[Sequence[MoveRequest]], Awaitable[Sequence[MaybeAnswer]]],
+        wait: Callable[[MoveRequest], Awaitable[Answer[Any, Any]]],
         choose: "Callable[[list[Waiting]], tuple[list[Waiting], list[Waiting]]]",
     ) -> None:
         self._one = one
         self._many = many
+        self._wait = wait
         self._choose = choose
         self._passing = False
         self._turning = False
@@ -52,7 +54,7 @@ class Coalescer:
             self._turning = True
             loop.call_soon(self._begin_turn)
         answer = await future
-        return answer if answer is not None else await self._one(request)
+        return answer if answer is not None else await self._wait(request)
 
     def _begin_turn(self) -> None:
         turn, self._waiting = self._choose(self._waiting)

@@ -58,9 +58,11 @@ class _Transaction:
         """Whether a BEGIN, COMMIT or ROLLBACK is of a transaction that is ours."""
         if text == "BEGIN":
             self._began = alone
-            return alone
-        began, self._began = self._began, False
-        return began and (text == "COMMIT" or not self._connection.closed)
+        return self._began and not (text == "ROLLBACK" and self._connection.closed)
+
+    def ran(self, text: str) -> None:
+        if text in ("COMMIT", "ROLLBACK"):
+            self._began = False
 
     def translate(self, error: psycopg.Error, final: bool) -> Exception:
         """The driver's error as the library's own kind, if it has one."""
@@ -108,6 +110,7 @@ class PsycopgConnection(Driver):
             final = text == "COMMIT"
         try:
             cursor.execute(text, statement.params)
+            transaction.ran(text)
             return cursor.fetchall() if cursor.description else ()
         except psycopg.Error as error:
             translated = transaction.translate(error, final)
@@ -149,6 +152,7 @@ class AsyncPsycopgConnection(AsyncDriver):
             final = text == "COMMIT"
         try:
             await cursor.execute(text, statement.params)
+            transaction.ran(text)
             return await cursor.fetchall() if cursor.description else ()
         except psycopg.Error as error:
             translated = transaction.translate(error, final)

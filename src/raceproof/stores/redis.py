@@ -59,11 +59,12 @@ class RedisClient(Driver):
     def _once(self, connection: Any, statement: Statement) -> Any:
         connection.connect()
         try:
-            connection.send_command(*_command(statement))
-            return connection.read_response()
-        except redis.exceptions.NoScriptError:
-            connection.send_command(*_command(statement, whole=True))
-            return connection.read_response()
+            try:
+                connection.send_command(*_command(statement))
+                return connection.read_response()
+            except redis.exceptions.NoScriptError:
+                connection.send_command(*_command(statement, whole=True))
+                return connection.read_response()
         except _CUT_OFF as error:
             connection.disconnect()
             raise AcknowledgementLost from error
@@ -94,11 +95,12 @@ async def once(connection: Any, statement: Statement) -> Any:
     """Send a command once on an async connection and read its reply; a cancelled call leaves no reply behind."""
     await connection.connect()
     try:
-        await connection.send_command(*_command(statement))
-        return await connection.read_response()
-    except redis.exceptions.NoScriptError:
-        await connection.send_command(*_command(statement, whole=True))
-        return await connection.read_response()
+        try:
+            await connection.send_command(*_command(statement))
+            return await connection.read_response()
+        except redis.exceptions.NoScriptError:
+            await connection.send_command(*_command(statement, whole=True))
+            return await connection.read_response()
     except _CUT_OFF as error:
         await connection.disconnect(nowait=True)
         raise AcknowledgementLost from error

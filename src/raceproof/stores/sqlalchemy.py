@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.errors import CallError
 from raceproof.moves import PostgresMoves, SqliteMoves
-from raceproof.statement import Conflicted, Rows, Statement, Style
+from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement, Style
 from raceproof.stores.sqlite import SqliteTransaction, opens_by_itself
 
 _STYLES: dict[str, Style] = {
@@ -39,14 +39,17 @@ class Database:
         self.moves: Moves
         if self.dialect == "postgres":
             moves = PostgresMoves(style, (dialect.server_version_info or (0,))[0])
-            moves.in_transaction = lambda: True
+            moves.in_transaction = lambda: not self.alone
             self.moves = moves
         else:
             self.moves = SqliteMoves(style)
         self._sqlite = SqliteTransaction()
+        self._began = False
+        self.alone = False
+        """Whether the last statement committed by itself."""
 
     def run(self, connection: Connection, statement: Statement) -> Rows:
-        with self._translating(statement):
+        with self._translating(statement, connection):
             if statement.text in ("BEGIN", "COMMIT", "ROLLBACK"):
                 self._control(connection, statement)
                 return ()
@@ -54,8 +57,10 @@ class Database:
             return [tuple(row) for row in result.fetchall()] if result.returns_rows else ()
 
     def _control(self, connection: Connection, statement: Statement) -> None:
-        """On PostgreSQL the transaction is SQLAlchemy's: nothing to begin or end. On SQLite the write lock is taken."""
+        """A transaction of SQLAlchemy's is not ours to begin or end, only one in AUTOCOMMIT; SQLite's write lock is taken."""
         if self.dialect == "postgres":
+            if commits_by_itself(connection):
+                connection.exec_driver_sql(statement.text)
             return
         raw: Any = connection.connection.driver_connection
         raw = getattr(raw, "_conn", raw)  # aiosqlite keeps the sqlite3 connection inside
@@ -65,9 +70,14 @@ class Database:
         self._sqlite.ran(statement, callers)
 
     @contextmanager
-    def _translating(self, statement: Statement) -> Iterator[None]:
+    def _translating(self, statement: Statement, connection: Connection) -> Iterator[None]:
+        self.alone = commits_by_itself(connection)
+        final = statement.text == "COMMIT" or (commits_by_itself(connection) and not self._began)
         try:
             yield
+            self._began = statement.text == "BEGIN" or (
+                self._began and statement.text not in ("COMMIT", "ROLLBACK")
+            )
         except exc.DBAPIError as error:
             original: Any = error.orig
             code = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
@@ -77,7 +87,15 @@ class Database:
                 translated = self._sqlite.translate(original, statement, callers=True)
                 if translated is not original:
                     raise translated from error
+            if final and error.connection_invalidated and self.dialect == "postgres":
+                raise AcknowledgementLost from error
             raise
+
+
+def commits_by_itself(connection: Connection) -> bool:
+    """Whether SQLAlchemy has the connection in AUTOCOMMIT."""
+    default = connection.dialect._on_connect_isolation_level
+    return bool(connection.get_execution_options().get("isolation_level", default) == "AUTOCOMMIT")
 
 
 class SqlalchemyConnection(Driver):
@@ -90,7 +108,7 @@ class SqlalchemyConnection(Driver):
 
     @property
     def settled(self) -> bool:
-        return False
+        return commits_by_itself(self._connection)
 
     def execute(self, statement: Statement) -> Rows:
         return self._database.run(self._connection, statement)

@@ -31,7 +31,7 @@ class SqliteWriter(AsyncDriver):
     def __init__(self, open: Callable[[], sqlite3.Connection]) -> None:
         self._open = open
         self.moves = SqliteMoves("question")
-        self._coalescer = Coalescer(self._one, self._many, anything)
+        self._coalescer = Coalescer(self._one, self._many, self._one, anything)
         self._jobs: SimpleQueue[tuple[Callable[[SqliteConnection], Any], asyncio.Future[Any]] | None] = (
             SimpleQueue()
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from raceproof.driver import Driver
+from raceproof.errors import CallError
 from raceproof.moves import MoveRequest
 from raceproof.outcome import Answer
 from raceproof.statement import Program
@@ -20,6 +21,7 @@ class WarmDriver(Driver):
         self._open = open
         self._drive = drive
         self._lock = threading.Lock()
+        self._closed = False
         self._connection: Any = open()
         self._tells_closed = hasattr(self._connection, "closed")
         self._driver = drive(self._connection)
@@ -34,6 +36,8 @@ class WarmDriver(Driver):
             return self._warm().move(request)
 
     def _warm(self) -> Driver:
+        if self._closed:
+            raise CallError("the store is closed")
         # only psycopg says that its connection is gone; sqlite3 has none to lose, redis-py connects again by itself
         if self._tells_closed and self._connection.closed:
             self._connection = self._open()
@@ -42,4 +46,5 @@ class WarmDriver(Driver):
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             self._connection.close()

@@ -23,26 +23,34 @@ class _Own(AsyncpgConnection):
         if not self.is_closed:
             await self._connection.close()
 
+    def terminate(self) -> None:
+        if not self.is_closed:
+            self._connection.terminate()
+
 
 class WarmPostgres(AsyncDriver):
-    """PostgreSQL on warm asyncpg connections: one for shared statements, a few more for calls that may have to wait."""
+    """PostgreSQL on warm asyncpg connections: one for shared statements, a few for other calls, a few for those that wait."""
 
     dialect = "postgres"
     moves: PostgresMoves
-    _CONNECTIONS_THAT_MAY_WAIT = 4
+    _PLACES = 4
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
         self._url = url
         self._settings = settings
-        self._idle: list[AsyncpgConnection] = []
-        self._places = asyncio.Semaphore(self._CONNECTIONS_THAT_MAY_WAIT)
-        self._coalescer = Coalescer(self._one, self._many, one_shape)
+        self._idle: list[_Own] = []
+        self._places = asyncio.Semaphore(self._PLACES)
+        self._waiting = asyncio.Semaphore(self._PLACES)
+        self._coalescer = Coalescer(self._one, self._many, self._wait, one_shape)
+        self._closed = False
 
     async def open(self) -> None:
         self._shared = await self._connect()
         self.moves = self._shared.moves
 
-    async def _connect(self) -> AsyncpgConnection:
+    async def _connect(self) -> _Own:
+        if self._closed:
+            raise asyncpg.InterfaceError("the store is closed")
         return _Own(await asyncpg.connect(self._url, **self._settings), getattr(self, "moves", None))
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
@@ -53,22 +61,38 @@ class WarmPostgres(AsyncDriver):
     async def _one(self, request: MoveRequest) -> Answer[Any, Any]:
         return await self.run(self.moves.one(request))
 
+    async def _wait(self, request: MoveRequest) -> Answer[Any, Any]:
+        """For a row that somebody holds: those who wait use up each other's places, and nobody else's."""
+        async with self._waiting:
+            return await self._on_a_connection(self.moves.one(request))
+
     async def _many(self, requests: Sequence[MoveRequest]) -> Sequence[MaybeAnswer]:
-        if self._shared.is_closed:
+        if self._closed or self._shared.is_closed:
             self._shared = await self._connect()
         return await self._shared.run(self.moves.many_unlocked(requests))
 
     async def run(self, program: Program[T]) -> T:
-        """Run on a warm connection of the caller's own for that time; of the idle ones the last used is taken."""
         async with self._places:
-            connection = self._idle.pop() if self._idle else await self._connect()
-            if connection.is_closed:
-                connection = await self._connect()
-            try:
-                return await connection.run(program)
-            finally:
+            return await self._on_a_connection(program)
+
+    async def _on_a_connection(self, program: Program[T]) -> T:
+        """Run on a warm connection that nobody else uses meanwhile; of the idle ones the last used is taken."""
+        connection = self._idle.pop() if self._idle else await self._connect()
+        if self._closed or connection.is_closed:
+            connection = await self._connect()
+        try:
+            return await connection.run(program)
+        finally:
+            if self._closed or not connection.settled:
+                # the store was closed meanwhile, or a cancelled call has left a transaction that nobody would end
+                connection.terminate()
+            else:
                 self._idle.append(connection)
 
     async def close(self) -> None:
-        for connection in (self._shared, *self._idle):
+        if self._closed:
+            return
+        self._closed = True
+        idle, self._idle = self._idle, []
+        for connection in (self._shared, *idle):
             await connection.close()

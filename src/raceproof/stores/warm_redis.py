@@ -24,7 +24,8 @@ class WarmRedis(AsyncDriver):
         self._client: Any = redis.asyncio.Redis.from_url(url, **settings)
         self._connection: Any = None
         self._lock = asyncio.Lock()
-        self._coalescer = Coalescer(self._one, self._many, one_shape)
+        self._closed = False
+        self._coalescer = Coalescer(self._one, self._many, self._one, one_shape)
 
     async def open(self) -> None:
         self._connection = await self._client.connection_pool.get_connection()
@@ -41,9 +42,15 @@ class WarmRedis(AsyncDriver):
         return await self.run(self.moves.many(requests))
 
     async def execute(self, statement: Statement) -> Rows:
+        if self._closed:
+            raise redis.ConnectionError("the store is closed")
         async with self._lock:
             return rows_of(statement, await once(self._connection, statement))
 
     async def close(self) -> None:
-        await self._client.connection_pool.release(self._connection)
+        if self._closed:
+            return
+        self._closed = True
+        async with self._lock:
+            await self._client.connection_pool.release(self._connection)
         await self._client.aclose()
