@@ -1,7 +1,7 @@
 """raceproof: race-proof state for the rows you already have."""
 
 from raceproof.diagram import mermaid, svg
-from raceproof.errors import CallError, DeclarationError, MissingExtra, RaceproofError
+from raceproof.errors import CallError, DeclarationError, MissingExtra, RaceproofError, ScriptFailed
 from raceproof.events import Event, log_to, subscribe, subscribed
 from raceproof.explain import Explanation, explain
 from raceproof.guard import drop_ddl, guard_ddl
@@ -40,6 +40,7 @@ __all__ = [
     "NotReached",
     "RaceproofError",
     "Refused",
+    "ScriptFailed",
     "Spec",
     "Store",
     "Trial",

@@ -104,7 +104,14 @@ class Spec(Generic[S]):
     @cached_property
     def hash(self) -> str:
         """Identifies the meaning of this declaration; kept in generated triggers to notice drift."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        data = self.to_dict()
+        for listed in ("statuses", "initial", "terminal"):
+            data[listed] = sorted(data[listed])
+        for one in data["moves"].values():
+            for listed in ("from", "stamp", "sets"):
+                one[listed] = sorted(one.get(listed, ()))
+            one["where"] = sorted(json.dumps(predicate, sort_keys=True) for predicate in one.get("where", ()))
+        canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:

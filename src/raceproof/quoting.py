@@ -9,7 +9,7 @@ from raceproof.errors import DeclarationError
 
 
 def identifier(name: str, mark: str = '"') -> str:
-    """Quote one name: `we"ird` becomes `"we""ird"`. SQLite takes an unknown name in double quotes for a text, not one in `."""
+    """Quote one name: `we"ird` becomes `"we""ird"`. (SQLite takes an unknown name in double quotes for a text.)"""
     return mark + _clean(name, "an identifier").replace(mark, mark * 2) + mark
 
 

@@ -102,7 +102,7 @@ def test_the_redis_script_is_printed_once_with_the_arguments_of_each_move(cli: C
     printed = cli("sql", "--app", APP, "Job", "Ticket", "--statements", "--dialect", "redis").stdout
     assert printed.count("redis.call('TIME')") == 1
     assert "KEYS[1] jobs:<id>" in printed
-    assert '"guards": [["attempts", "<", 3]]' in printed
+    assert '[["attempts", "<", 3]]' in printed
 
 
 def test_a_guard_that_redis_cannot_decide_is_an_error(cli: Cli) -> None:

@@ -142,7 +142,7 @@ def test_a_status_that_no_move_leads_to_is_told() -> None:
 
 def test_an_override_that_made_the_row_has_no_status_before() -> None:
     """A guard's override may record an insert."""
-    made = HistoryEntry("override", "moved", None, "DONE", None, "ann", None, None, AT)  # type: ignore[arg-type]
+    made = HistoryEntry("override", "moved", None, "DONE", None, "ann", None, None, AT)
     assert "override, (new) → DONE." in explain(SPEC, row("DONE"), Status.SENT, [made]).lines()[4]
 
 

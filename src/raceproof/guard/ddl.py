@@ -1,5 +1,6 @@
 """The DDL of the guards, from a declaration."""
 
+import hashlib
 from typing import Any
 
 from raceproof.lifecycle import Spec
@@ -11,12 +12,29 @@ from raceproof.statement import templates
 _LONGEST = 24
 
 
+_LONGEST = 24
+
+
 def guard_name(spec: Spec[Any]) -> str:
-    """What the guards of a lifecycle are called: in errors as the constraint, in the database as the function."""
+    """What the guards of a lifecycle are called: in errors as the constraint, in the database as the trigger."""
     safe = "".join(
         character if character.isalnum() and character.isascii() else "_" for character in spec.name
     )
+    if safe != spec.name or len(safe) > _LONGEST:
+        # told apart by more than what is left of the name; PostgreSQL cuts names at 63 bytes
+        safe = f"{safe[:_LONGEST]}_{_short_hash(spec.name)}"
     return f"raceproof_guard_{safe.lower()}"
+
+
+def function_name(spec: Spec[Any]) -> str:
+    """The trigger function, beside the table; each table has its own, so that one can be dropped without the other."""
+    *schema, _ = split_qualified(spec.table)
+    name = f"{guard_name(spec)}_{_short_hash(spec.table)}"
+    return ".".join(identifier(part) for part in (*schema, name))
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def guard_ddl(spec: Spec[Any], dialect: Dialect) -> str:
@@ -41,10 +59,9 @@ def _pairs(spec: Spec[Any]) -> list[tuple[str, str]]:
 
 
 def _postgres(spec: Spec[Any], name: str) -> str:
-    *schema, _ = split_qualified(spec.table)
     found = templates("raceproof.guard", "postgres.sql")
     slots = {
-        "function": ".".join(identifier(part) for part in (*schema, guard_name(spec))),
+        "function": function_name(spec),
         "trigger": identifier(trigger_name(spec)),
         "table": qualified(spec.table),
         "status": identifier(spec.column),
@@ -58,20 +75,36 @@ def _postgres(spec: Spec[Any], name: str) -> str:
         "record": "",
         "returns": "",
         "pin": "",
+        "tag": "",
     }
     if spec.history:
         slots["history"] = qualified(spec.history.table)
         slots["hint"] = literal(" In need: SET LOCAL raceproof.override = 'why'; it is recorded.")
         slots["record"] = found["record"].fill(slots)
-        slots["returns"] = "RETURN NEW;"
+        slots["returns"] = "RETURN NULL;"
         if len(split_qualified(spec.history.table)) == 1:
             slots["pin"] = found["pin"].fill({"function_text": _text(slots["function"])})
+    slots["tag"] = tag = "$raceproof$"
+    while tag in "".join(slots[part] for part in ("initial", "pairs", "lifecycle", "record")):
+        slots["tag"] = tag = f"$raceproof{len(tag)}$"
     return found[name].prepare(slots, "dollar").text
+
+
+def function_body(spec: Spec[Any]) -> str:
+    """The text between the dollar quotes, as the database keeps it."""
+    text = _postgres(spec, "guard")
+    opening = text.index("AS $raceproof") + len("AS ")
+    tag = text[opening : text.index("$", opening + 1) + 1]
+    return text.split(tag)[1]
 
 
 def _text(quoted: str) -> str:
     """An identifier that is quoted already, as an SQL string."""
     return "'" + quoted.replace("'", "''") + "'"
+
+
+def _in(schema: list[str], name: str) -> str:
+    return ".".join(identifier(part) for part in (*schema, name))
 
 
 def _sqlite_guard(spec: Spec[Any]) -> str:
@@ -90,13 +123,16 @@ def _sqlite_slots(spec: Spec[Any]) -> dict[str, str]:
         f"OLD.{status} = {literal(b)} AND NEW.{status} IN ({', '.join(a)})" for b, a in targets.items()
     ]
     name = trigger_name(spec)
+    *schema, table = split_qualified(spec.table)
     excused = templates("raceproof.guard", "sqlite.sql")["excused"].fill({"lifecycle": literal(spec.name)})
     return {
-        "update_trigger": identifier(f"{name}_update"),
-        "insert_trigger": identifier(f"{name}_insert"),
-        "record_update_trigger": identifier(f"{name}_record_update"),
-        "record_insert_trigger": identifier(f"{name}_record_insert"),
-        "table": qualified(spec.table),
+        "update_trigger": _in(schema, f"{name}_update"),
+        "insert_trigger": _in(schema, f"{name}_insert"),
+        "record_update_trigger": _in(schema, f"{name}_record_update"),
+        "record_insert_trigger": _in(schema, f"{name}_record_insert"),
+        # inside a trigger SQLite knows only the tables beside it, by their bare names
+        "table": identifier(table),
+        "override": _in(schema, "raceproof_override"),
         "status": status,
         "lifecycle": literal(spec.name),
         "hash": spec.hash,
@@ -104,7 +140,7 @@ def _sqlite_slots(spec: Spec[Any]) -> dict[str, str]:
         "declared": "\n   OR ".join(declared),
         "excused": excused if spec.history else "0",
         "new_key": key_text(spec, "CAST({} AS TEXT)", row="NEW."),
-        "history": qualified(spec.history.table) if spec.history else "",
+        "history": identifier(split_qualified(spec.history.table)[-1]) if spec.history else "",
         "update_message": literal(
             f"{guard_name(spec)}: {spec.name} may not change its {spec.column} like this"
         ),

@@ -1,12 +1,12 @@
 -- Guards on PostgreSQL: the declared moves are the only ones possible, for raw SQL too.
--- BEFORE UPDATE without a column list, because another trigger may change the status in a statement that does not name it;
--- a name that sorts last, because triggers run by name and ours must see what the others made of the row.
+-- AFTER, because only then no other trigger can change the row any more; without a column list, because another trigger may
+-- change the status in a statement that does not name it.
 
 -- name: guard
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
-AS $raceproof$
+AS {tag}
 /* raceproof {hash} */
 DECLARE
     found text := CASE WHEN TG_OP = 'UPDATE' THEN OLD.{status}::text END;
@@ -14,13 +14,13 @@ DECLARE
     excuse text := nullif(current_setting('raceproof.override', true), '');
 BEGIN
     IF TG_OP = 'UPDATE' AND wanted IS NOT DISTINCT FROM found THEN
-        RETURN NEW;
+        RETURN NULL;
     END IF;
     IF TG_OP = 'INSERT' AND wanted IN ({initial}) THEN
-        RETURN NEW;
+        RETURN NULL;
     END IF;
     IF TG_OP = 'UPDATE' AND (found, wanted) IN ({pairs}) THEN
-        RETURN NEW;
+        RETURN NULL;
     END IF;
     IF excuse IS NOT NULL THEN
         {record?}
@@ -35,10 +35,10 @@ BEGIN
         DETAIL = jsonb_build_object('lifecycle', {lifecycle}, 'key', {new_key}, 'from', found, 'to', wanted)::text,
         HINT = 'Only declared moves are possible here.' || {hint};
 END
-$raceproof$;
+{tag};
 {pin?}
 DROP TRIGGER IF EXISTS {trigger} ON {table};
-CREATE TRIGGER {trigger} BEFORE INSERT OR UPDATE ON {table}
+CREATE TRIGGER {trigger} AFTER INSERT OR UPDATE ON {table}
     FOR EACH ROW EXECUTE FUNCTION {function}();
 
 -- name: record

@@ -2,7 +2,7 @@
 -- An override is a row in raceproof_override, written in the same transaction; it is good for one change and then gone.
 
 -- name: override table
-CREATE TABLE IF NOT EXISTS raceproof_override (
+CREATE TABLE IF NOT EXISTS {override} (
     lifecycle TEXT PRIMARY KEY,
     actor     TEXT,
     reason    TEXT NOT NULL CHECK (reason <> '')
@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS raceproof_override (
 DROP TRIGGER IF EXISTS {update_trigger};
 CREATE TRIGGER {update_trigger} BEFORE UPDATE ON {table} FOR EACH ROW
 WHEN NEW.{status} IS NOT OLD.{status}
- AND NOT ({declared})
+ AND ({declared}) IS NOT TRUE
  AND NOT {excused}
 BEGIN
     /* raceproof {hash} */
@@ -20,7 +20,7 @@ BEGIN
 END;
 DROP TRIGGER IF EXISTS {insert_trigger};
 CREATE TRIGGER {insert_trigger} BEFORE INSERT ON {table} FOR EACH ROW
-WHEN (NEW.{status} IS NULL OR NEW.{status} NOT IN ({initial}))
+WHEN (NEW.{status} IN ({initial})) IS NOT TRUE
  AND NOT {excused}
 BEGIN
     /* raceproof {hash} */
@@ -31,7 +31,7 @@ END;
 DROP TRIGGER IF EXISTS {record_update_trigger};
 CREATE TRIGGER {record_update_trigger} AFTER UPDATE ON {table} FOR EACH ROW
 WHEN NEW.{status} IS NOT OLD.{status}
- AND NOT ({declared})
+ AND ({declared}) IS NOT TRUE
 BEGIN
     INSERT INTO {history} (lifecycle, key, move, outcome, before, after, actor, reason)
     SELECT {lifecycle}, {new_key}, 'override', 'moved', OLD.{status}, NEW.{status}, actor, reason
@@ -40,7 +40,7 @@ BEGIN
 END;
 DROP TRIGGER IF EXISTS {record_insert_trigger};
 CREATE TRIGGER {record_insert_trigger} AFTER INSERT ON {table} FOR EACH ROW
-WHEN NEW.{status} NOT IN ({initial})
+WHEN (NEW.{status} IN ({initial})) IS NOT TRUE
 BEGIN
     INSERT INTO {history} (lifecycle, key, move, outcome, before, after, actor, reason)
     SELECT {lifecycle}, {new_key}, 'override', 'moved', NULL, NEW.{status}, actor, reason

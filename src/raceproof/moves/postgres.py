@@ -94,6 +94,8 @@ class PostgresMoves:
         """Move many rows of one shape by their keys; waits for rows that others hold, in key order."""
         if not requests:
             return []
+        if (yield from self._sets_arrays(requests[0])):
+            return (yield from self._one_by_one(requests))
         answers = yield from self._bulk(requests, skip_locked=False)
         if unseen := [place for place, answer in enumerate(answers) if answer is None]:
             # missing, or named twice in different spellings: after the first has moved, the second is not seen
@@ -107,6 +109,8 @@ class PostgresMoves:
 
     def many_unlocked(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | None]]:
         """The same without waiting: a row that another transaction holds is answered with None."""
+        if (yield from self._sets_arrays(requests[0])):
+            return [None] * len(requests)
         try:
             answers = yield from self._bulk(requests, skip_locked=True)
         except Conflicted:
@@ -116,6 +120,32 @@ class PostgresMoves:
             for place, present in zip(unseen, there, strict=True):
                 answers[place] = None if present else missing(requests[place])
         return answers
+
+    def _sets_arrays(self, request: MoveRequest) -> Program[bool]:
+        """An array of arrays would come apart in the statement for many."""
+        if not request.set:
+            return False
+        spec = request.move.lifecycle
+        types = self._types.get(spec) or (yield from self._column_types(spec))
+        return any(types[column].endswith("[]") for column in request.set)
+
+    def _one_by_one(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+        """Many rows in one transaction, in key order."""
+
+        def each() -> Program[dict[int, Answer[Any, Any]]]:
+            answers = {}
+            for place in sorted(range(len(requests)), key=lambda place: str(requests[place].parts)):
+                request = requests[place]
+                answers[place] = yield from self._decide(request, self.texts.plan(request), sql.flat(request))
+            return answers
+
+        try:
+            answers = yield from transaction(BEGIN, each())
+        except AcknowledgementLost as lost:
+            return [unknown(request, lost.__cause__ or lost) for request in requests]
+        except Conflicted as lost:
+            return [conflict(request, lost.__cause__ or lost) for request in requests]
+        return [answers[place] for place in range(len(requests))]
 
     def _present(self, requests: Sequence[MoveRequest]) -> Program[list[bool]]:
         """Which of these rows are there, whoever holds them."""

@@ -14,7 +14,7 @@ from raceproof.errors import CallError, ScriptFailed
 from raceproof.lifecycle import Spec
 from raceproof.moves.answer import missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
-from raceproof.outcome import Answer
+from raceproof.outcome import Answer, Moved, Unknown
 from raceproof.predicate import Comparison
 from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, Style, source
 
@@ -56,11 +56,27 @@ class RedisMoves:
             rows = yield Statement("move", SCRIPT, self._arguments([request]), keys)
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
-        return _answer(request, rows[0])
+        answer = _answer(request, rows[0])
+        if isinstance(answer, ScriptFailed):
+            raise answer
+        return answer
 
     def many(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
         """Move many rows of one shape by their keys; each row is a decision of its own."""
-        answers: list[Answer[Any, Any]] = []
+        answers = []
+        for answer in (yield from self._all(requests)):
+            if isinstance(answer, ScriptFailed):
+                raise answer
+            answers.append(answer)
+        return answers
+
+    def many_told(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | None]]:
+        """The same for callers who know nothing of each other: a row that fails is answered with None."""
+        answers = yield from self._all(requests)
+        return [None if isinstance(answer, ScriptFailed) else answer for answer in answers]
+
+    def _all(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | ScriptFailed]]:
+        answers: list[Answer[Any, Any] | ScriptFailed] = []
         size = 1 if self._cluster else _ROWS_IN_ONE_SCRIPT
         for start in range(0, len(requests), size):
             answers += yield from self._script(requests[start : start + size])
@@ -72,14 +88,16 @@ class RedisMoves:
         if self._cluster:
             raise CallError(f"{request.move}: a predicate cannot be searched for on a cluster; pass the keys")
         answers: list[Answer[Any, Any]] = []
+        seen: set[KeyParts] = set()
         cursor: Any = "0"
         while True:
             ((cursor, names),) = yield Statement(
                 "scan", "SCAN", (cursor, "MATCH", f"{_glob(spec.table)}:*", "COUNT", 1000)
             )
-            found = [
-                replace(request, key=key, parts=parts) for key, parts in _keys(spec, request.parts, names)
-            ]
+            # SCAN may name a key twice
+            keys = [(key, parts) for key, parts in _keys(spec, request.parts, names) if parts not in seen]
+            seen.update(parts for _, parts in keys)
+            found = [replace(request, key=key, parts=parts) for key, parts in keys]
             while found:
                 size = (
                     _ROWS_IN_ONE_SCRIPT if limit is None else min(_ROWS_IN_ONE_SCRIPT, limit - len(answers))
@@ -87,11 +105,8 @@ class RedisMoves:
                 if size <= 0:
                     return answers
                 rows, found = found[:size], found[size:]
-                answers += [
-                    answer
-                    for answer in (yield from self._script(rows))
-                    if answer.won or answer.outcome == "unknown"
-                ]
+                told = yield from self.many(rows)
+                answers += [answer for answer in told if isinstance(answer, Moved | Unknown)]
             if _text(cursor) == "0":
                 return answers
 
@@ -107,7 +122,7 @@ class RedisMoves:
         )
         return [[_fields(fields).get(name) for name in _HISTORY] for _, fields in entries]
 
-    def _script(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+    def _script(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | ScriptFailed]]:
         first = requests[0]
         spec = first.move.lifecycle
         keys = [self.row_key(spec, request.parts) for request in requests]
@@ -200,11 +215,11 @@ def _field(column: str, value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any]:
+def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
     if not row:
         return missing(request)
     if len(row) == 2:
-        raise ScriptFailed(_text(row[1]))
+        return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {_text(row[1])}")
     before, revision, fence, unmet, won, after, by, replayed, *returned = row
     if won:
         values = None if replayed or not request.returning else [_text(value) for value in returned]

@@ -57,7 +57,7 @@ class Database:
             return [tuple(row) for row in result.fetchall()] if result.returns_rows else ()
 
     def _control(self, connection: Connection, statement: Statement) -> None:
-        """A transaction of SQLAlchemy's is not ours to begin or end, only one in AUTOCOMMIT; SQLite's write lock is taken."""
+        """SQLAlchemy's transaction is not ours to begin or end, one in AUTOCOMMIT is; SQLite's write lock is taken."""
         if self.dialect == "postgres":
             if commits_by_itself(connection):
                 connection.exec_driver_sql(statement.text)

@@ -5,7 +5,7 @@ caller's it takes the write lock and sets a savepoint, so that a call which fail
 """
 
 import sqlite3
-from typing import Any
+from typing import Any, Literal
 
 from raceproof.driver import Driver
 from raceproof.moves import SqliteMoves
@@ -23,21 +23,31 @@ class SqliteTransaction:
     """The meaning of BEGIN, COMMIT and ROLLBACK on one SQLite connection, whoever wraps it."""
 
     def __init__(self) -> None:
-        self.own = False
+        self._open: Literal["nothing", "transaction", "savepoint"] = "nothing"
+
+    @property
+    def own(self) -> bool:
+        return self._open == "transaction"
 
     def texts(self, statement: Statement, callers: bool) -> list[str]:
         """The statements to run instead; `callers`: the connection is in a transaction of the caller's, or opens one."""
-        match statement.text:
-            case "BEGIN":
+        match statement.text, self._open:
+            case "BEGIN", _:
                 return [statement.params[0], f"SAVEPOINT {_SAVEPOINT}"] if callers else ["BEGIN IMMEDIATE"]
-            case "COMMIT":
-                return ["COMMIT"] if self.own else [f"RELEASE {_SAVEPOINT}"]
+            case ending, "transaction":
+                return [ending]
+            case "COMMIT", "savepoint":
+                return [f"RELEASE {_SAVEPOINT}"]
+            case "ROLLBACK", "savepoint":
+                return [f"ROLLBACK TO {_SAVEPOINT}", f"RELEASE {_SAVEPOINT}"]
             case _:
-                return ["ROLLBACK"] if self.own else [f"ROLLBACK TO {_SAVEPOINT}", f"RELEASE {_SAVEPOINT}"]
+                return []
 
     def ran(self, statement: Statement, callers: bool) -> None:
         """To be told when these statements have run."""
-        self.own = statement.text == "BEGIN" and not callers
+        self._open = "nothing"
+        if statement.text == "BEGIN":
+            self._open = "savepoint" if callers else "transaction"
 
     def translate(self, error: sqlite3.Error, statement: Statement, callers: bool) -> Exception:
         """The driver's error as the library's own kind, if it has one."""

@@ -29,7 +29,7 @@ class _Own(AsyncpgConnection):
 
 
 class WarmPostgres(AsyncDriver):
-    """PostgreSQL on warm asyncpg connections: one for shared statements, a few for other calls, a few for those that wait."""
+    """PostgreSQL on warm asyncpg connections: one to share, some for other calls, some for those that wait."""
 
     dialect = "postgres"
     moves: PostgresMoves
@@ -51,7 +51,11 @@ class WarmPostgres(AsyncDriver):
     async def _connect(self) -> _Own:
         if self._closed:
             raise asyncpg.InterfaceError("the store is closed")
-        return _Own(await asyncpg.connect(self._url, **self._settings), getattr(self, "moves", None))
+        connection = _Own(await asyncpg.connect(self._url, **self._settings), getattr(self, "moves", None))
+        if self._closed:
+            connection.terminate()
+            raise asyncpg.InterfaceError("the store is closed")
+        return connection
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
         if request.repeat or request.where is not request.move.where or request.now is not None:

@@ -18,6 +18,7 @@ class WarmRedis(AsyncDriver):
     """Redis or Valkey on one warm connection."""
 
     dialect = "redis"
+    moves: RedisMoves
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
         self.moves = RedisMoves()
@@ -39,7 +40,7 @@ class WarmRedis(AsyncDriver):
         return await self.run(self.moves.one(request))
 
     async def _many(self, requests: Sequence[MoveRequest]) -> Sequence[MaybeAnswer]:
-        return await self.run(self.moves.many(requests))
+        return await self.run(self.moves.many_told(requests))
 
     async def execute(self, statement: Statement) -> Rows:
         if self._closed:

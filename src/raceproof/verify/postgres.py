@@ -4,14 +4,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from raceproof.errors import CallError
-from raceproof.guard.ddl import guard_name, trigger_name
+from raceproof.guard.ddl import function_body, function_name, trigger_name
 from raceproof.lifecycle import Spec
-from raceproof.quoting import identifier, literal, qualified, split_qualified
+from raceproof.quoting import identifier, literal, qualified
 from raceproof.schema import history_columns
 from raceproof.statement import BEGIN, ROLLBACK, Prepared, Program, Statement, Style, templates
 from raceproof.verify.finding import Finding, Trial, all_changes
 
 _TEMPLATES = templates("raceproof.verify", "postgres.sql")
+_AFTER_EACH_INSERT_OR_UPDATE = (
+    1 + 4 + 16
+)  # of pg_trigger.tgtype: for each row, on insert, on update; not before
 _INTEGERS = ("smallint", "integer", "bigint")
 
 
@@ -104,11 +107,11 @@ class PostgresVerify:
         repair = "raceproof sql --guards --dialect postgres"
         if not rows:
             return [Finding("warning", "no guards: raw SQL can take a row anywhere", "", repair)]
-        enabled, text = rows[0]
+        enabled, kind, whole, text = rows[0]
         if enabled not in ("O", "A"):
             enable = f"ALTER TABLE {qualified(spec.table)} ENABLE TRIGGER {identifier(trigger_name(spec))};"
             return [Finding("error", "the guards are disabled", f"tgenabled = {enabled}", enable)]
-        if f"raceproof {spec.hash}" not in text:
+        if kind != _AFTER_EACH_INSERT_OR_UPDATE or not whole or text.strip() != function_body(spec).strip():
             return [
                 Finding("error", "the guards are of another declaration", f"this one is {spec.hash}", repair)
             ]
@@ -152,12 +155,11 @@ class PostgresVerify:
 
     def _prepare_table(self, status_type: str) -> Program[None]:
         spec = self._spec
-        *schema, _ = split_qualified(spec.table)
         self._slots |= {
             "columns": ", ".join(identifier(column) for column in (*spec.key_columns, spec.column)),
             "type": status_type,
             "trigger": identifier(trigger_name(spec)),
-            "function": ".".join(identifier(part) for part in (*schema, guard_name(spec))),
+            "function": function_name(spec),
         }
         for name in ("trial.table", "trial.rows", "trial.trigger"):
             yield self._text(name).bind({})

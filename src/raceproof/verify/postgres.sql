@@ -14,10 +14,14 @@ WHERE attrelid = {$relation}::bigint::oid
 -- name: verify.unique
 SELECT array_agg(a.attname::text)
 FROM pg_index i
-JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+CROSS JOIN unnest(i.indkey::int[]) WITH ORDINALITY AS k (number, place)
+LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
 WHERE i.indrelid = {$relation}::bigint::oid
   AND i.indisunique
+  AND i.indisvalid
   AND i.indpred IS NULL
+  AND i.indexprs IS NULL
+  AND k.place <= i.indnkeyatts
 GROUP BY i.indexrelid
 
 -- The labels of the status column, if its type is an enum.
@@ -36,7 +40,7 @@ WHERE t.{status} IS NULL
 LIMIT 5
 
 -- name: verify.guard
-SELECT t.tgenabled::text, p.prosrc
+SELECT t.tgenabled::text, t.tgtype::int, t.tgqual IS NULL AND t.tgattr::text = '', p.prosrc
 FROM pg_trigger t
 JOIN pg_proc p ON p.oid = t.tgfoid
 WHERE t.tgrelid = {$relation}::bigint::oid
@@ -51,7 +55,7 @@ INSERT INTO raceproof_trial ({status})
 SELECT unnest(ARRAY[{statuses}]::{type}[])
 
 -- name: trial.trigger
-CREATE TRIGGER {trigger} BEFORE INSERT OR UPDATE ON raceproof_trial
+CREATE TRIGGER {trigger} AFTER INSERT OR UPDATE ON raceproof_trial
 FOR EACH ROW EXECUTE FUNCTION {function}()
 
 -- name: trial.insert
@@ -62,4 +66,4 @@ UPDATE raceproof_trial SET {status} = {after} WHERE {status} = {before}
 
 -- Rows with an undeclared status, for a person to look at.
 -- name: verify.look
-SELECT * FROM {table} WHERE {status} NOT IN ({statuses})
+SELECT * FROM {table} WHERE {status} IS NULL OR {status} NOT IN ({statuses})

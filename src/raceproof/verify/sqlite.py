@@ -1,17 +1,19 @@
 """Checks on SQLite. The matrix is tried on a copy in memory that has the table's columns and the deployed triggers."""
 
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 from raceproof.errors import CallError
-from raceproof.guard.ddl import trigger_name
-from raceproof.lifecycle import Spec
+from raceproof.guard.ddl import guard_ddl, trigger_name
+from raceproof.lifecycle import History, Spec
 from raceproof.quoting import identifier, literal, qualified, split_qualified
 from raceproof.schema import history_columns, history_ddl
 from raceproof.statement import Prepared, Program, Style, templates
 from raceproof.verify.finding import Finding, Trial, all_changes
 
 _TEMPLATES = templates("raceproof.verify", "sqlite.sql")
+_TRIGGERS = ("update", "insert", "record_update", "record_insert")
 
 
 class SqliteVerify:
@@ -65,7 +67,8 @@ class SqliteVerify:
                 name for name, *_ in (yield self._text("verify.columns").bind(_named(spec.history.table)))
             }
             found.append(self._history(kept))
-        found.append(self._guard((yield self._text("verify.objects").bind({}))))
+        history_is_fine = found[-1].level == "ok" or spec.history is None
+        found.append(self._guard((yield self._text("verify.objects").bind({})), history_is_fine))
         return found
 
     def _columns(self, names: set[str]) -> Finding:
@@ -97,24 +100,48 @@ class SqliteVerify:
             return Finding("error", f"the history {table} lacks {', '.join(missing)}", "", repair)
         return Finding("ok", f"the history {table} has all its columns")
 
-    def _guard(self, objects: Any) -> Finding:
+    def _guard(self, objects: Any, history_is_fine: bool) -> Finding:
         triggers = self._triggers(objects)
         repair = "raceproof sql --guards --dialect sqlite"
         if not triggers:
             return Finding("warning", "no guards: raw SQL can take a row anywhere", "", repair)
-        both = [f"{trigger_name(self._spec)}_{name}" for name in ("update", "insert")]
-        current = [name for name in both if f"raceproof {self._spec.hash}" in triggers.get(name, "")]
-        if current != both:
+        # SQLite rewrites the triggers that write to a history whose columns are renamed; that is told already
+        deciding = [f"{trigger_name(self._spec)}_{kind}" for kind in ("update", "insert")]
+        expected = self._expected()
+        same = (
+            triggers == expected
+            if history_is_fine
+            else _only(triggers, deciding) == _only(expected, deciding)
+        )
+        if not same:
             return Finding(
                 "error", "the guards are of another declaration", f"this one is {self._spec.hash}", repair
             )
         return Finding("ok", f"the guards are of this declaration ({self._spec.hash})")
 
     def _triggers(self, objects: Any) -> dict[str, str]:
-        name = trigger_name(self._spec)
+        """Our triggers and their texts, without what says in which schema they are."""
+        prefix = "" if self._schema is None else identifier(self._schema) + "."
+        names = {f"{trigger_name(self._spec)}_{kind}" for kind in _TRIGGERS}
         return {
-            found: text for type_, found, text in objects if type_ == "trigger" and found.startswith(name)
+            found: text.replace(f"CREATE TRIGGER {prefix}", "CREATE TRIGGER ")
+            for type_, found, text in objects
+            if type_ == "trigger" and found in names
         }
+
+    def _expected(self) -> dict[str, str]:
+        """The same as SQLite would keep them after an installation of today."""
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        try:
+            if self._schema not in (None, "main"):
+                copy.execute(_text("copy.attach", {"schema": identifier(str(self._schema))}))
+            prefix = "" if self._schema is None else identifier(self._schema) + "."
+            slots = {"copy": prefix + identifier(self._table), "columns": self._slots["status"]}
+            copy.execute(_text("trial.table", slots))
+            copy.executescript(guard_ddl(self._spec, "sqlite"))
+            return self._triggers(copy.execute(_text("verify.objects", self._slots)).fetchall())
+        finally:
+            copy.close()
 
     def trials(self) -> Program[list[Trial]]:
         spec = self._spec
@@ -128,7 +155,8 @@ class SqliteVerify:
         try:
             copy.execute(self._text("trial.table").text)
             copy.execute(self._text("trial.override").text)
-            copy.executescript(history_ddl(spec, "sqlite"))
+            if spec.history:
+                copy.executescript(history_ddl(replace(spec, history=bare_history(spec)), "sqlite"))
             copy.executemany(_text("trial.insert", self._slots), [(str(status),) for status in spec.statuses])
             for text in triggers.values():
                 copy.execute(text)
@@ -151,6 +179,15 @@ class SqliteVerify:
 
     def _text(self, name: str) -> Prepared:
         return _TEMPLATES[name].prepare(self._slots, self._style)
+
+
+def _only(texts: dict[str, str], names: list[str]) -> list[str | None]:
+    return [texts.get(name) for name in names]
+
+
+def bare_history(spec: Spec[Any]) -> History:
+    assert spec.history is not None
+    return History(identifier(split_qualified(spec.history.table)[-1]), spec.history.losers)
 
 
 def _named(table: str) -> dict[str, str | None]:

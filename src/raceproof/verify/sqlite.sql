@@ -6,7 +6,7 @@ FROM pragma_table_info({$table}, {$schema})
 
 -- The columns of each unique index that has no WHERE; a rowid key has no index and shows in verify.columns.
 -- name: verify.unique
-SELECT (SELECT group_concat(name, char(0)) FROM pragma_index_info(list.name, {$schema}))
+SELECT (SELECT group_concat(coalesce(name, '(expression)'), char(0)) FROM pragma_index_info(list.name, {$schema}))
 FROM pragma_index_list({$table}, {$schema}) AS list
 WHERE list."unique"
   AND NOT list.partial
@@ -26,7 +26,7 @@ WHERE type IN ('table', 'trigger')
 
 -- Rows with an undeclared status, for a person to look at.
 -- name: verify.look
-SELECT * FROM {table} WHERE {status} NOT IN ({statuses})
+SELECT * FROM {table} WHERE {status} IS NULL OR {status} NOT IN ({statuses})
 
 -- name: trial.table
 CREATE TABLE {copy} ({columns})
@@ -39,3 +39,6 @@ INSERT INTO {copy} ({status}) VALUES ({$after})
 
 -- name: trial.update
 UPDATE {copy} SET {status} = {$after} WHERE {status} = {$before}
+
+-- name: copy.attach
+ATTACH ':memory:' AS {schema}

@@ -1,0 +1,31 @@
+"""Triggers from the same declaration: raw SQL cannot take a row along an undeclared path."""
+
+import sqlite3
+from contextlib import closing
+
+from commands import Command
+from database import database
+from raceproof import bind
+from raceproof.guard import guard_ddl
+
+with database("c-42") as path, closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    # docs: call
+    connection.executescript(guard_ddl(Command.spec, "sqlite"))  # or: raceproof sql --guards
+    db = bind(connection)
+    db.move(Command.finish, "c-42", by="listener")
+
+    try:
+        connection.execute("UPDATE commands SET status = 'SENT' WHERE cmd_id = 'c-42'")
+    except sqlite3.IntegrityError as error:
+        print(f"refused: {error}")
+
+    connection.execute("INSERT INTO raceproof_override VALUES ('Command', 'ann', 'the device was swapped')")
+    connection.execute("UPDATE commands SET status = 'QUEUED' WHERE cmd_id = 'c-42'")
+    latest = db.history(Command, "c-42")[0]
+    print(f"{latest.move} by {latest.actor}: {latest.before} → {latest.after}, because {latest.reason}")
+
+    for finding in db.verify(Command):
+        print(f"{finding.level:3} {finding.what}")
+    trials = db.try_matrix(Command)
+    wrong = [trial for trial in trials if trial.wrong]
+    print(f"{len(trials)} changes tried, {len(wrong)} answered other than declared")

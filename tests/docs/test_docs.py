@@ -1,0 +1,76 @@
+"""The documentation is true: generated parts are fresh, examples print what is shown, links lead somewhere."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.generate_docs import EXAMPLES, ROOT, fill, pages, parts, printed
+
+WRITTEN = [*pages(), *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
+
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_PATH = re.compile(r"`((?:src|tests|tools|bench|docs|requirements|\.ci)/[\w./-]+)(?:::(\w+))?`")
+
+
+def _prose(page: Path) -> str:
+    return _FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, in the way that they are made when it is shown."""
+    headings = _HEADING.findall(_prose(page))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", pages(), ids=_named)
+def test_the_generated_parts_of_a_page_are_fresh(page: Path) -> None:
+    """`make docs` would change nothing."""
+    text = page.read_text(encoding="utf-8")
+    assert fill(text) == text
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_an_example_runs_and_a_page_shows_what_it_prints(example: Path) -> None:
+    """What it shows is fresh by the test above; what prints nothing is there for the others."""
+    shown = {part for page in pages() for part in parts(page.read_text(encoding="utf-8"))}
+    assert bool(printed(example.name)) == (f"output {example.name}" in shown)
+    assert any(example.name in part.split() for part in shown)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=_named)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    """To a file that exists, and to a heading that it has."""
+    assert list(_broken_links(page)) == []
+
+
+def _broken_links(page: Path) -> Iterator[str]:
+    for link in _LINK.findall(_prose(page)):
+        if link.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=_named)
+def test_every_path_that_a_page_names_exists(page: Path) -> None:
+    """Above all the tests that are said to show a promise: `tests/…/test_x.py::test_name`."""
+    for path, test in _PATH.findall(_prose(page)):
+        assert (ROOT / path).exists(), path
+        assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8") if test else True, test
+
+
+def test_every_decision_is_in_the_index() -> None:
+    """And nothing else is."""
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))
+    assert listed == sorted(path.name for path in folder.glob("0*.md"))
