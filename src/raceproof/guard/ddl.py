@@ -49,11 +49,6 @@ def drop_ddl(spec: Spec[Any], dialect: Dialect) -> str:
     return templates("raceproof.guard", "sqlite.sql")["drop"].prepare(_sqlite_slots(spec), "dollar").text
 
 
-def trigger_name(spec: Spec[Any]) -> str:
-    """Sorts behind any name that people give to triggers, because triggers run in the order of their names."""
-    return f"zzz_{guard_name(spec)}"
-
-
 def _pairs(spec: Spec[Any]) -> list[tuple[str, str]]:
     return sorted({(str(source), str(one.target)) for one in spec.moves.values() for source in one.sources})
 
@@ -62,7 +57,7 @@ def _postgres(spec: Spec[Any], name: str) -> str:
     found = templates("raceproof.guard", "postgres.sql")
     slots = {
         "function": function_name(spec),
-        "trigger": identifier(trigger_name(spec)),
+        "trigger": identifier(guard_name(spec)),
         "table": qualified(spec.table),
         "status": identifier(spec.column),
         "lifecycle": literal(spec.name),
@@ -122,7 +117,7 @@ def _sqlite_slots(spec: Spec[Any]) -> dict[str, str]:
     declared = [
         f"OLD.{status} = {literal(b)} AND NEW.{status} IN ({', '.join(a)})" for b, a in targets.items()
     ]
-    name = trigger_name(spec)
+    name = guard_name(spec)
     *schema, table = split_qualified(spec.table)
     excused = templates("raceproof.guard", "sqlite.sql")["excused"].fill({"lifecycle": literal(spec.name)})
     return {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from raceproof.errors import CallError
-from raceproof.guard.ddl import function_body, function_name, trigger_name
+from raceproof.guard.ddl import function_body, function_name, guard_name
 from raceproof.lifecycle import Spec
 from raceproof.quoting import identifier, literal, qualified
 from raceproof.schema import history_columns
@@ -102,14 +102,14 @@ class PostgresVerify:
 
     def _guard(self, relation: int) -> Program[list[Finding]]:
         spec = self._spec
-        values = {"relation": relation, "trigger": trigger_name(spec)}
+        values = {"relation": relation, "trigger": guard_name(spec)}
         rows = yield self._text("verify.guard").bind(values)
         repair = "raceproof sql --guards --dialect postgres"
         if not rows:
             return [Finding("warning", "no guards: raw SQL can take a row anywhere", "", repair)]
         enabled, kind, whole, text = rows[0]
         if enabled not in ("O", "A"):
-            enable = f"ALTER TABLE {qualified(spec.table)} ENABLE TRIGGER {identifier(trigger_name(spec))};"
+            enable = f"ALTER TABLE {qualified(spec.table)} ENABLE TRIGGER {identifier(guard_name(spec))};"
             return [Finding("error", "the guards are disabled", f"tgenabled = {enabled}", enable)]
         if kind != _AFTER_EACH_INSERT_OR_UPDATE or not whole or text.strip() != function_body(spec).strip():
             return [
@@ -132,7 +132,7 @@ class PostgresVerify:
             raise CallError(
                 f"{spec}: table {spec.table} with a column {spec.column} does not exist; see `raceproof verify`"
             )
-        values = {"relation": relation, "trigger": trigger_name(spec)}
+        values = {"relation": relation, "trigger": guard_name(spec)}
         if not (yield self._text("verify.guard").bind(values)):
             raise CallError(f"{spec}: no guards are installed; `raceproof sql --guards` prints them")
         yield BEGIN
@@ -158,7 +158,7 @@ class PostgresVerify:
         self._slots |= {
             "columns": ", ".join(identifier(column) for column in (*spec.key_columns, spec.column)),
             "type": status_type,
-            "trigger": identifier(trigger_name(spec)),
+            "trigger": identifier(guard_name(spec)),
             "function": function_name(spec),
         }
         for name in ("trial.table", "trial.rows", "trial.trigger"):

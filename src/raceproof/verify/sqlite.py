@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from raceproof.errors import CallError
-from raceproof.guard.ddl import guard_ddl, trigger_name
+from raceproof.guard.ddl import guard_ddl, guard_name
 from raceproof.lifecycle import History, Spec
 from raceproof.quoting import identifier, literal, qualified, split_qualified
 from raceproof.schema import history_columns, history_ddl
@@ -106,7 +106,7 @@ class SqliteVerify:
         if not triggers:
             return Finding("warning", "no guards: raw SQL can take a row anywhere", "", repair)
         # SQLite rewrites the triggers that write to a history whose columns are renamed; that is told already
-        deciding = [f"{trigger_name(self._spec)}_{kind}" for kind in ("update", "insert")]
+        deciding = [f"{guard_name(self._spec)}_{kind}" for kind in ("update", "insert")]
         expected = self._expected()
         same = (
             triggers == expected
@@ -122,7 +122,7 @@ class SqliteVerify:
     def _triggers(self, objects: Any) -> dict[str, str]:
         """Our triggers and their texts, without what says in which schema they are."""
         prefix = "" if self._schema is None else identifier(self._schema) + "."
-        names = {f"{trigger_name(self._spec)}_{kind}" for kind in _TRIGGERS}
+        names = {f"{guard_name(self._spec)}_{kind}" for kind in _TRIGGERS}
         return {
             found: text.replace(f"CREATE TRIGGER {prefix}", "CREATE TRIGGER ")
             for type_, found, text in objects
