@@ -114,8 +114,8 @@ local function decide(row, stream, at)
   -- A script that fails half-way is not undone: what can fail comes first, and all of it before the status.
   if won then
     if revision then
-      redis.call('HINCRBY', row, revision_column, 1)
-      answer[6] = redis.call('HGET', row, revision_column)
+      local after = redis.call('HINCRBY', row, revision_column, 1)
+      answer[6] = after < 9007199254740992 and string.format('%.0f', after) or redis.call('HGET', row, revision_column)
     end
     redis.call('HSET', row, column, target)
     if given and ARGV[at + 6] ~= '' then

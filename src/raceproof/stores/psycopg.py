@@ -22,6 +22,10 @@ from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, 
 
 T = TypeVar("T")
 
+_IDLE = pq.TransactionStatus.IDLE
+_NO_PIPELINE = pq.PipelineStatus.OFF
+_CONTROL = frozenset(("BEGIN", "COMMIT", "ROLLBACK"))
+
 _CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 
 
@@ -49,11 +53,6 @@ class _Transaction:
         moves.in_transaction = lambda: not self.settled
         return moves
 
-    def refuse_pipeline(self) -> None:
-        """In a pipeline results come late, and so would the answers."""
-        if self._connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
-            raise CallError("a move has to be answered at once: leave psycopg's pipeline mode for it")
-
     def wants(self, text: str, alone: bool) -> bool:
         """Whether a BEGIN, COMMIT or ROLLBACK is of a transaction that is ours."""
         if text == "BEGIN":
@@ -61,7 +60,7 @@ class _Transaction:
         return self._began and not (text == "ROLLBACK" and self._connection.closed)
 
     def ran(self, text: str) -> None:
-        if text in ("COMMIT", "ROLLBACK"):
+        if text != "BEGIN":
             self._began = False
 
     def translate(self, error: psycopg.Error, final: bool) -> Exception:
@@ -73,6 +72,9 @@ class _Transaction:
         return error
 
 
+_PIPELINE = (
+    "in a pipeline results come late, and so would the answer: leave psycopg's pipeline mode for a move"
+)
 _locks: "WeakKeyDictionary[Any, threading.Lock]" = WeakKeyDictionary()
 _async_locks: "WeakKeyDictionary[Any, asyncio.Lock]" = WeakKeyDictionary()
 
@@ -85,6 +87,7 @@ class PsycopgConnection(Driver):
     def __init__(self, connection: Any) -> None:
         self._lock = _locks.setdefault(connection, threading.Lock())
         self._transaction = _Transaction(connection)
+        self._pgconn = connection.pgconn
         self._cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
         self.moves = self._transaction.moves()
 
@@ -94,23 +97,24 @@ class PsycopgConnection(Driver):
 
     def run(self, program: Program[T]) -> T:
         with self._lock:
+            if self._pgconn.pipeline_status != _NO_PIPELINE:
+                raise CallError(_PIPELINE)
             return run(self.execute, program)
 
     def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        with self._lock:
-            return run(self.execute, self.moves.one(request))
+        return self.run(self.moves.one(request))
 
     def execute(self, statement: Statement) -> Rows:
         transaction, cursor, text = self._transaction, self._cursor, statement.text
-        transaction.refuse_pipeline()
         final = transaction.alone
-        if text in ("BEGIN", "COMMIT", "ROLLBACK"):
+        if text in _CONTROL:
             if not transaction.wants(text, final):
                 return ()
             final = text == "COMMIT"
         try:
             cursor.execute(text, statement.params)
-            transaction.ran(text)
+            if text in _CONTROL:
+                transaction.ran(text)
             return cursor.fetchall() if cursor.description else ()
         except psycopg.Error as error:
             translated = transaction.translate(error, final)
@@ -127,6 +131,7 @@ class AsyncPsycopgConnection(AsyncDriver):
     def __init__(self, connection: Any) -> None:
         self._lock = _async_locks.setdefault(connection, asyncio.Lock())
         self._transaction = _Transaction(connection)
+        self._pgconn = connection.pgconn
         self._cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
         self.moves = self._transaction.moves()
 
@@ -136,23 +141,24 @@ class AsyncPsycopgConnection(AsyncDriver):
 
     async def run(self, program: Program[T]) -> T:
         async with self._lock:
+            if self._pgconn.pipeline_status != _NO_PIPELINE:
+                raise CallError(_PIPELINE)
             return await arun(self.execute, program)
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        async with self._lock:
-            return await arun(self.execute, self.moves.one(request))
+        return await self.run(self.moves.one(request))
 
     async def execute(self, statement: Statement) -> Rows:
         transaction, cursor, text = self._transaction, self._cursor, statement.text
-        transaction.refuse_pipeline()
         final = transaction.alone
-        if text in ("BEGIN", "COMMIT", "ROLLBACK"):
+        if text in _CONTROL:
             if not transaction.wants(text, final):
                 return ()
             final = text == "COMMIT"
         try:
             await cursor.execute(text, statement.params)
-            transaction.ran(text)
+            if text in _CONTROL:
+                transaction.ran(text)
             return await cursor.fetchall() if cursor.description else ()
         except psycopg.Error as error:
             translated = transaction.translate(error, final)

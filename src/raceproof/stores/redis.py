@@ -49,6 +49,7 @@ class RedisClient(Driver):
         client = self._client
         if client.connection is not None:
             with client.single_connection_lock:
+                client.connection.connect()
                 return rows_of(statement, self._once(client.connection, statement))
         connection = client.connection_pool.get_connection()
         try:
@@ -57,7 +58,6 @@ class RedisClient(Driver):
             client.connection_pool.release(connection)
 
     def _once(self, connection: Any, statement: Statement) -> Any:
-        connection.connect()
         try:
             try:
                 connection.send_command(*_command(statement))
@@ -93,7 +93,8 @@ class AsyncRedisClient(AsyncDriver):
 
 async def once(connection: Any, statement: Statement) -> Any:
     """Send a command once on an async connection and read its reply; a cancelled call leaves no reply behind."""
-    await connection.connect()
+    if not connection.is_connected:
+        await connection.connect()
     try:
         try:
             await connection.send_command(*_command(statement))
