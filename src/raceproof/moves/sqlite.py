@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from raceproof.errors import CallError
 from raceproof.lifecycle import Spec
 from raceproof.moves import sql
 from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
@@ -108,6 +109,11 @@ class SqliteMoves:
             else:
                 before, revision, returned = mine
                 answers.append(moved(request, before, revision, returned or None))
+        if won:
+            # cannot be told apart any more, so nothing is kept
+            raise CallError(
+                f"{first.move}: the keys {sorted(won)} are written otherwise in {first.move.lifecycle.table}"
+            )
         return answers
 
     def _each(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
@@ -148,17 +154,11 @@ class SqliteMoves:
         values = _bindable(sql.flat(request))
         if request.repeat:
             found = yield texts.look(values)
-            seen = (
-                (
-                    yield texts.replay.bind(
-                        {"key": found[0][4], "call": request.call, "move": request.move.name}
-                    )
-                )
-                if found
-                else ()
-            )
-            if seen:
-                return moved(request, seen[0][0], seen[0][1], None, replayed=True)
+            if found:
+                asked = {"key": found[0][4], "call": request.call, "move": request.move.name}
+                seen = yield texts.replay.bind(asked)
+                if seen:
+                    return moved(request, seen[0][0], seen[0][1], None, replayed=True)
         for source, write in texts.writes:
             rows = yield write(values)
             if rows:
@@ -244,7 +244,20 @@ class _Texts:
 def _alike(requests: Sequence[MoveRequest]) -> bool:
     """Whether all rows are found by one key column and set the same values, so that one statement can serve them."""
     first = requests[0]
-    return len(first.parts) == 1 and all(request.set is first.set for request in requests)
+    if len(first.parts) > 1 or any(request.set is not first.set for request in requests):
+        return False
+    # a text like '01' finds the row 1 of a column of numbers, and comes back as 1
+    return not any(type(request.parts[0]) is str and _like_a_number(request.parts[0]) for request in requests)
+
+
+def _like_a_number(text: str) -> bool:
+    if text[:1] not in "+-.0123456789 \t\n":
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _bindable(values: Sequence[Any]) -> Sequence[Any]:
