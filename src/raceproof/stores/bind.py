@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         sqlite3.Connection
         | psycopg.Connection[Any]
         | redis.Redis
+        | redis.RedisCluster
         | Connection
         | Session
         | BaseDatabaseWrapper
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         | asyncpg.pool.PoolConnectionProxy[Any]
         | psycopg.AsyncConnection[Any]
         | redis.asyncio.Redis
+        | redis.asyncio.RedisCluster
         | AsyncConnection
         | AsyncSession
     )
