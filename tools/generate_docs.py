@@ -17,10 +17,11 @@ from typing import Any
 from raceproof.cli.statements import Shown, statements_of
 from raceproof.diagram import mermaid
 from raceproof.guard import guard_ddl
-from raceproof.lifecycle import Lifecycle, Spec
+from raceproof.lifecycle import Lifecycle
 from raceproof.moves.redis import SCRIPT
 from raceproof.schema import history_ddl
 from raceproof.schema.history import Dialect
+from raceproof.spec import Spec
 from tools import mutate
 
 ROOT = Path(__file__).parents[1]

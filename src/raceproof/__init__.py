@@ -5,12 +5,13 @@ from raceproof.errors import CallError, DeclarationError, MissingExtra, Raceproo
 from raceproof.events import Event, log_to, subscribe, subscribed
 from raceproof.explain import Explanation, explain
 from raceproof.guard import drop_ddl, guard_ddl
-from raceproof.lifecycle import History, Lifecycle, Move, Spec, move, spec_of
+from raceproof.lifecycle import Lifecycle, move, spec_of
 from raceproof.look import HistoryEntry
 from raceproof.metrics import count_decisions
 from raceproof.outcome import Already, Answer, Conflict, Lost, Missing, Moved, NotReached, Refused, Unknown
 from raceproof.predicate import column, sql
 from raceproof.schema import history_ddl
+from raceproof.spec import History, Move, Spec
 from raceproof.store import AsyncStore, Store
 from raceproof.stores.bind import bind
 from raceproof.stores.connect import connect

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
-from raceproof.lifecycle import Spec
 from raceproof.moves import MoveRequest
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Answer
+from raceproof.spec import Spec
 from raceproof.statement import Program, Rows, Statement, Style, arun, run
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from raceproof.errors import CallError
-from raceproof.lifecycle import Move, Spec
 from raceproof.look import HistoryEntry
 from raceproof.predicate import Comparison, Predicate
+from raceproof.spec import Move, Spec
 
 Verdict = Literal["already", "possible", "depends", "impossible", "missing"]
 """`depends`: everything that can be told from here holds, the rest is decided in the store."""

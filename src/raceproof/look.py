@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from raceproof.errors import CallError
-from raceproof.lifecycle import Spec
 from raceproof.moves.request import KeyParts, key_parts
+from raceproof.spec import Spec
 from raceproof.statement import Program, Row, Rows, reading
 
 

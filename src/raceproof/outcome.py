@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar
 
 from raceproof.errors import RaceproofError
-from raceproof.lifecycle import Move
+from raceproof.spec import Move
 
 S = TypeVar("S", bound=str)
 R = TypeVar("R")

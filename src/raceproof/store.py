@@ -11,11 +11,12 @@ from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
 from raceproof import events, look
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
-from raceproof.lifecycle import Lifecycle, Move, Spec, spec_of
+from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.look import HistoryEntry
 from raceproof.moves import MoveRequest, request
 from raceproof.outcome import Answer, Key
 from raceproof.predicate import Where, predicates
+from raceproof.spec import Move, Spec
 from raceproof.statement import AcknowledgementLost, Conflicted, Program
 from raceproof.verify import Finding, Trial, try_matrix, verify
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from raceproof.cli.target import find_lifecycle, find_lifecycles
-from raceproof.lifecycle import Spec
+from raceproof.spec import Spec
 
 
 def complete_lifecycle(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

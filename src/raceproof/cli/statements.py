@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from raceproof.lifecycle import Move
 from raceproof.moves import MoveRequest, PostgresMoves, RedisMoves, SqliteMoves, request
 from raceproof.outcome import Answer
+from raceproof.spec import Move
 from raceproof.statement import Program, Rows, Statement
 
 _NEWEST_POSTGRES = 18

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from raceproof.lifecycle import Move
+from raceproof.spec import Move
 
 _CLEARANCE = 10  # between two wires that share a lane
 

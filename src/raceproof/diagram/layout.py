@@ -20,7 +20,7 @@ from raceproof.diagram.measure import (
     text_width,
 )
 from raceproof.diagram.rows import Rows
-from raceproof.lifecycle import Move, Spec
+from raceproof.spec import Move, Spec
 
 MARGIN = 14
 _LANE = 12

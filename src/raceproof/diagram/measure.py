@@ -3,7 +3,7 @@
 import unicodedata
 from typing import Any
 
-from raceproof.lifecycle import Move, Spec
+from raceproof.spec import Move, Spec
 
 TITLE_SIZE, STATUS_SIZE, LABEL_SIZE = 15, 12, 11
 _CHARACTER = 0.61  # the width of a character in units of the font's size

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from raceproof.diagram.channel import Bundle, Heights, Ports, mean, ports_across, ports_beside
-from raceproof.lifecycle import Move, Spec
+from raceproof.spec import Move, Spec
 
 PORT = 16  # the distance of two ports of one box
 HEADER = 64

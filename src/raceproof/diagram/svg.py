@@ -18,7 +18,7 @@ from raceproof.diagram.measure import (
     shortened,
     subtitle,
 )
-from raceproof.lifecycle import Move, Spec
+from raceproof.spec import Move, Spec
 
 _CORNER = 7.0
 _HEAD = 7.0

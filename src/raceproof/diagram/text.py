@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from raceproof.lifecycle import Move, Spec
+from raceproof.spec import Move, Spec
 
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 # words that Mermaid's grammar keeps for itself

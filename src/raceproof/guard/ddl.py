@@ -3,10 +3,10 @@
 import hashlib
 from typing import Any
 
-from raceproof.lifecycle import Spec
 from raceproof.moves.sql import key_text
 from raceproof.quoting import identifier, literal, qualified, split_qualified
 from raceproof.schema.history import Dialect
+from raceproof.spec import Spec
 from raceproof.statement import templates
 
 _LONGEST = 24

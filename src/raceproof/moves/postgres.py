@@ -10,12 +10,12 @@ from typing import Any
 
 from raceproof.errors import CallError
 from raceproof.events import log
-from raceproof.lifecycle import Spec
 from raceproof.moves import sql
 from raceproof.moves.answer import again, conflict, missing, moved, not_moved, unknown
 from raceproof.moves.postgres_texts import Plan, postgres_texts
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer
+from raceproof.spec import Spec
 from raceproof.statement import (
     BEGIN,
     AcknowledgementLost,

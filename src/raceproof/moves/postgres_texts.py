@@ -4,10 +4,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from raceproof.lifecycle import Spec
 from raceproof.moves import sql
 from raceproof.moves.request import MoveRequest
 from raceproof.quoting import identifier, literal, parameter, qualified
+from raceproof.spec import Spec
 from raceproof.statement import Prepared, Statement, Style, lines, templates
 
 _TEMPLATES = templates("raceproof.moves", "postgres.sql")

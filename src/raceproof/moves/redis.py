@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from raceproof.errors import CallError, ScriptFailed
-from raceproof.lifecycle import Spec
 from raceproof.moves.answer import missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer, Moved, Unknown
 from raceproof.predicate import Comparison
+from raceproof.spec import Spec
 from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, Style, source
 
 SCRIPT = source("raceproof.moves", "redis.lua")

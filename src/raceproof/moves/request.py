@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from raceproof.errors import CallError
-from raceproof.lifecycle import Move, Spec
 from raceproof.outcome import Answer, Moved
 from raceproof.predicate import Predicate, Where, predicates
+from raceproof.spec import Move, Spec
 
 KeyParts = tuple[Any, ...]
 _NOTHING: Mapping[str, Any] = {}

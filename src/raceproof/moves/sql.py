@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raceproof.lifecycle import Spec
 from raceproof.moves.answer import FENCE, FIRST_PREDICATE, REVISION
 from raceproof.moves.request import MoveRequest
 from raceproof.quoting import identifier, literal, parameter, qualified
+from raceproof.spec import Spec
 from raceproof.statement import lines
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from uuid import UUID
 
 from raceproof.errors import CallError
-from raceproof.lifecycle import Spec
 from raceproof.moves import sql
 from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer
 from raceproof.quoting import identifier, literal, parameter, split_qualified
+from raceproof.spec import Spec
 from raceproof.statement import (
     BEGIN,
     AcknowledgementLost,

@@ -2,8 +2,8 @@
 
 from typing import Any, Literal
 
-from raceproof.lifecycle import Spec
 from raceproof.quoting import identifier, qualified, split_qualified
+from raceproof.spec import Spec
 from raceproof.statement import templates
 
 Dialect = Literal["postgres", "sqlite"]

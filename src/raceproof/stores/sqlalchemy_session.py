@@ -13,11 +13,11 @@ from sqlalchemy.orm import Mapper, Session
 
 from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.errors import CallError
-from raceproof.lifecycle import Spec
 from raceproof.moves import MoveRequest
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Answer
 from raceproof.quoting import split_qualified
+from raceproof.spec import Spec
 from raceproof.statement import Program, Rows, Statement, arun, run
 from raceproof.stores.sqlalchemy import Database
 

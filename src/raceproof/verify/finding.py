@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from raceproof.lifecycle import Spec
+from raceproof.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)

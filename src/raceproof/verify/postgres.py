@@ -5,9 +5,9 @@ from typing import Any
 
 from raceproof.errors import CallError
 from raceproof.guard.ddl import function_body, function_name, guard_name
-from raceproof.lifecycle import Spec
 from raceproof.quoting import identifier, literal, qualified
 from raceproof.schema import history_columns
+from raceproof.spec import Spec
 from raceproof.statement import BEGIN, ROLLBACK, Prepared, Program, Statement, Style, templates
 from raceproof.verify.finding import Finding, Trial, all_changes
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from raceproof.errors import CallError
-from raceproof.lifecycle import Spec
+from raceproof.spec import Spec
 from raceproof.statement import Program, Style, reading
 from raceproof.verify.finding import Finding, Trial
 from raceproof.verify.postgres import PostgresVerify

@@ -6,9 +6,9 @@ from typing import Any
 
 from raceproof.errors import CallError
 from raceproof.guard.ddl import guard_ddl, guard_name
-from raceproof.lifecycle import History, Spec
 from raceproof.quoting import identifier, literal, qualified, split_qualified
 from raceproof.schema import history_columns, history_ddl
+from raceproof.spec import History, Spec
 from raceproof.statement import Prepared, Program, Style, templates
 from raceproof.verify.finding import Finding, Trial, all_changes
 

@@ -12,8 +12,8 @@ from raceproof.cli.options import app_option, debug_option, key_options, output_
 from raceproof.cli.output import print_json, print_jsonl, print_lines, print_table
 from raceproof.cli.stores import open_store
 from raceproof.cli.target import find_lifecycle
-from raceproof.lifecycle import Spec
 from raceproof.look import HistoryEntry
+from raceproof.spec import Spec
 
 
 @click.command(

@@ -11,10 +11,10 @@ from raceproof.cli.options import app_option, debug_option, url_option
 from raceproof.cli.statements import Shown, statements_of
 from raceproof.cli.target import find_lifecycles
 from raceproof.guard import drop_ddl, guard_ddl
-from raceproof.lifecycle import Spec
 from raceproof.moves.redis import SCRIPT, RedisMoves
 from raceproof.schema import history_ddl
 from raceproof.schema.history import Dialect
+from raceproof.spec import Spec
 
 
 @click.command(

@@ -13,7 +13,7 @@ from raceproof.cli.options import app_option, debug_option, output_option, url_o
 from raceproof.cli.output import console, print_json, print_jsonl, printable
 from raceproof.cli.stores import open_store
 from raceproof.cli.target import find_lifecycles
-from raceproof.lifecycle import Spec
+from raceproof.spec import Spec
 from raceproof.verify import Finding, Trial
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}

@@ -1,0 +1,215 @@
+"""From a declaration, by class or by dict, to a frozen `Spec`; what cannot work is refused here, all of it at once."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from raceproof.errors import DeclarationError
+from raceproof.predicate import Comparison, from_data, predicates
+from raceproof.quoting import identifier, literal, qualified
+from raceproof.spec import History, Move, Spec
+
+S = TypeVar("S", bound=str)
+
+
+def build_spec(
+    *,
+    name: str,
+    table: str,
+    key: tuple[str, ...],
+    column: str,
+    statuses: tuple[S, ...],
+    initial: tuple[str, ...],
+    terminal: tuple[str, ...] | None,
+    moves: Mapping[str, Move[S]],
+    revision: str | None = None,
+    fence: str | None = None,
+    tenant: str | None = None,
+    history: History | None = None,
+) -> Spec[S]:
+    """Check a declaration and freeze it."""
+    problems = _Problems(name)
+    known = {str(status): status for status in statuses}
+    for status in (*initial, *(terminal or ())):
+        problems.require(status in known, f"{status!r} is not one of its statuses {sorted(known)}")
+    for move_name, one in moves.items():
+        _check_move(problems, move_name, one, known)
+    _check_columns(problems, moves, [*key, column, revision, fence, tenant])
+    _check_duplicates(problems, moves)
+    dead_ends = tuple(s for s in statuses if not any(s in one.sources for one in moves.values()))
+    for status in terminal or ():
+        leaving = [one for one, m in moves.items() if status in m.sources]
+        problems.require(not leaving, f"terminal status {status!r} has a way out: {', '.join(leaving)}")
+    if terminal is not None:
+        for status in dead_ends:
+            problems.require(
+                status in terminal,
+                f"{status!r} has no way out; list it in terminal=, or declare a move from it",
+            )
+    reached = _reachable(initial, moves)
+    for status in statuses:
+        problems.require(status in reached, f"{status!r} cannot be reached from {', '.join(initial)}")
+    qualified(table)
+    if history:
+        qualified(history.table)
+    problems.raise_if_any()
+
+    bound: dict[str, Move[S]] = {}
+    spec = Spec(
+        name=name,
+        table=table,
+        key=key,
+        column=column,
+        statuses=statuses,
+        initial=tuple(known[status] for status in initial),
+        terminal=dead_ends,
+        moves=bound,
+        revision=revision,
+        fence=fence,
+        tenant=tenant,
+        history=history,
+    )
+    for move_name, one in moves.items():
+        bound[move_name] = Move(
+            tuple(known[source] for source in one.sources),
+            known[one.target],
+            one.stamp,
+            one.sets,
+            one.where,
+            move_name,
+            spec,
+        )
+    return spec
+
+
+class _Problems:
+    """Collects everything that is wrong, so that a declaration is mended once and not five times."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._found: list[str] = []
+
+    def require(self, holds: bool, problem: str) -> None:
+        if not holds and problem not in self._found:
+            self._found.append(problem)
+
+    def raise_if_any(self) -> None:
+        if self._found:
+            raise DeclarationError(f"lifecycle {self._name}: " + "; ".join(self._found))
+
+
+def _check_move(problems: _Problems, name: str, one: Move[Any], known: Mapping[str, str]) -> None:
+    problems.require(bool(one.sources), f"move {name} has no source")
+    for status in (*one.sources, one.target):
+        problems.require(status in known, f"move {name} names {status!r}, which is not one of its statuses")
+    problems.require(one.target not in one.sources, f"move {name} leads from {one.target!r} to itself")
+    problems.require(len(set(one.sources)) == len(one.sources), f"move {name} names a source twice")
+
+
+def _check_columns(problems: _Problems, moves: Mapping[str, Move[Any]], own: list[str | None]) -> None:
+    columns = [column for column in own if column is not None]
+    problems.require(len(columns) > 1 and bool(columns[0]), "it needs a key")
+    for column in columns:
+        identifier(column)
+        problems.require(columns.count(column) == 1, f"column {column!r} has two roles")
+    for name, one in moves.items():
+        written = [*one.stamp, *one.sets]
+        for column in written:
+            identifier(column)
+            problems.require(
+                column not in columns, f"move {name} may not write {column!r}, which has a role of its own"
+            )
+            problems.require(written.count(column) == 1, f"move {name} writes {column!r} twice")
+        for predicate in one.where:
+            if isinstance(predicate, Comparison):
+                identifier(predicate.column)
+
+
+def _check_duplicates(problems: _Problems, moves: Mapping[str, Move[Any]]) -> None:
+    seen: dict[tuple[Any, ...], str] = {}
+    for name, one in moves.items():
+        path = (frozenset(one.sources), one.target, frozenset(map(str, one.where)))
+        problems.require(path not in seen, f"moves {seen.get(path)} and {name} are the same")
+        seen.setdefault(path, name)
+    problems.require(bool(moves), "it has no moves")
+
+
+def _reachable(initial: Iterable[str], moves: Mapping[str, Move[Any]]) -> set[str]:
+    reached: set[str] = set(initial)
+    while True:
+        more = {str(m.target) for m in moves.values() if reached.intersection(m.sources)} - reached
+        if not more:
+            return reached
+        reached |= more
+
+
+def names(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+_KEYS = frozenset(
+    (
+        "name",
+        "table",
+        "key",
+        "column",
+        "statuses",
+        "initial",
+        "terminal",
+        "moves",
+        "revision",
+        "fence",
+        "tenant",
+        "history",
+    )
+)
+_MOVE_KEYS = frozenset(("from", "to", "stamp", "sets", "where"))
+
+
+def spec_from_dict(data: Mapping[str, Any]) -> Spec[str]:
+    name = data.get("name")
+    if not isinstance(name, str) or not name:
+        raise DeclarationError('a lifecycle needs a name, as in name = "Command"')
+    _check_keys(f"lifecycle {name}", data, _KEYS, required=("table", "statuses", "moves"))
+    statuses = tuple(data["statuses"])
+    for status in statuses:
+        literal(status)
+    if not statuses or len(set(statuses)) != len(statuses):
+        raise DeclarationError(f"lifecycle {name}: statuses must be given, each once")
+    moves = {}
+    for move_name, one in data["moves"].items():
+        _check_keys(f"lifecycle {name}: move {move_name}", one, _MOVE_KEYS, required=("from", "to"))
+        where = [from_data(predicate) for predicate in one.get("where", ())]
+        moves[move_name] = Move(
+            names(one["from"]),
+            one["to"],
+            names(one.get("stamp", ())),
+            names(one.get("sets", ())),
+            predicates(where),
+        )
+    history = data.get("history")
+    return build_spec(
+        name=name,
+        table=data["table"],
+        key=names(data.get("key", "id")),
+        column=data.get("column", "status"),
+        statuses=statuses,
+        initial=names(data["initial"]) if "initial" in data else statuses[:1],
+        terminal=names(data["terminal"]) if "terminal" in data else None,
+        moves=moves,
+        revision=data.get("revision"),
+        fence=data.get("fence"),
+        tenant=data.get("tenant"),
+        history=History(history) if isinstance(history, str) else History(**history) if history else None,
+    )
+
+
+def _check_keys(what: str, data: Any, known: frozenset[str], required: tuple[str, ...]) -> None:
+    if not isinstance(data, Mapping):
+        raise DeclarationError(f"{what}: must be a table of settings, not {data!r}")
+    for key in required:
+        if key not in data:
+            raise DeclarationError(f"{what}: {key} is missing")
+    if unknown := sorted(set(data) - known):
+        raise DeclarationError(
+            f"{what}: unknown setting {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        )
