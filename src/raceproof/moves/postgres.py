@@ -148,12 +148,16 @@ class PostgresMoves:
         return [answers[place] for place in range(len(requests))]
 
     def _present(self, requests: Sequence[MoveRequest]) -> Program[list[bool]]:
-        """Which of these rows are there, whoever holds them."""
+        """Which of these rows are there, whoever holds them; if that cannot be told, they are asked for alone.
+
+        The others of the statement are committed by now, so no error may take their answers away.
+        """
         first = requests[0]
         prepared = self.texts.present(first, self._types[first.move.lifecycle])
         try:
             rows = yield prepared.bind(_arrays(requests))
-        except (AcknowledgementLost, Conflicted):
+        except Exception as error:
+            log.warning("%s: could not be asked which rows are there: %s", first.move, error.__cause__ or error)
             return [True] * len(requests)
         there = {ordinal for (ordinal,) in rows}
         return [place in there for place in range(1, len(requests) + 1)]
