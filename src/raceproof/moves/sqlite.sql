@@ -44,7 +44,8 @@ VALUES ({lifecycle}, {$key}, {move}, {$outcome}, {$before}, {target}, {$found_re
 -- The same for many rows: [[key, revision, call] …].
 -- name: move.note_many
 INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
-SELECT {lifecycle}, value ->> 0, {move}, 'moved', {$before}, {target}, value ->> 1, {$by}, {$reason}, value ->> 2, {now}
+SELECT {lifecycle}, json_extract(value, '$[0]'), {move}, 'moved', {$before}, {target},
+       json_extract(value, '$[1]'), {$by}, {$reason}, json_extract(value, '$[2]'), {now}
 FROM json_each({$rows})
 
 -- The keys of all rows that match the guards and are at a source of the move, in key order.
