@@ -157,7 +157,9 @@ class PostgresMoves:
         try:
             rows = yield prepared.bind(_arrays(requests))
         except Exception as error:
-            log.warning("%s: could not be asked which rows are there: %s", first.move, error.__cause__ or error)
+            log.warning(
+                "%s: could not be asked which rows are there: %s", first.move, error.__cause__ or error
+            )
             return [True] * len(requests)
         there = {ordinal for (ordinal,) in rows}
         return [place in there for place in range(1, len(requests) + 1)]
