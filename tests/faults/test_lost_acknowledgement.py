@@ -130,6 +130,11 @@ async def test_a_search_whose_end_is_unknown_says_so(faulty: Faulty) -> None:
     order = await faulty.prepared(("a", "SENT"), history=True)
     faulty.proxy.cut_after_reply(None if faulty.kind in POSTGRES else "EVALSHA")
     answers = await faulty.db.move_many(order.moves["take_back"], where=column("status") == "SENT")
-    # Redis may find the rows in several steps: then one of them is unknown, and the rest is told
-    assert Unknown in {type(answer) for answer in answers}
+    told = {type(answer) for answer in answers}
+    if faulty.kind in POSTGRES:
+        assert told == {Unknown}
+    else:
+        # Redis finds the rows in several steps: the step that was cut is unknown, and another one may be told
+        assert Unknown in told
+        assert told <= {Unknown, Moved}
     assert faulty.row(order, "a") == ("RETURNED", "1")

@@ -6,16 +6,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import click
 
-_KINDS = {
-    "sqlite": "sqlite",
-    "postgresql": "postgres",
-    "postgres": "postgres",
-    "redis": "redis",
-    "rediss": "redis",
-    "valkey": "redis",
-    "valkeys": "redis",
-    "unix": "redis",
-}
+from raceproof.stores.connect import SCHEMES
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,7 +45,7 @@ def parse_location(text: str) -> Location:
     before, slashes, _ = text.partition("://")
     # SQLAlchemy's way of naming a driver, postgresql+asyncpg, is common in DATABASE_URL
     scheme, plus, _ = before.partition("+")
-    if not slashes or scheme not in _KINDS:
+    if not slashes or scheme not in SCHEMES:
         what = f"the scheme {scheme!r} is not known" if slashes and scheme.isalnum() else "it is not a URL"
         raise click.BadParameter(f"{what}; write sqlite:///file.db, postgresql://… or redis://…")
     parts = _split(text)
@@ -62,7 +53,7 @@ def parse_location(text: str) -> Location:
         raise click.BadParameter(
             "it cannot be read; a special character in a password is written in percent code, as in %40 for @"
         )
-    return Location(text.replace(before, scheme, 1) if plus else text, _KINDS[scheme])
+    return Location(text.replace(before, scheme, 1) if plus else text, SCHEMES[scheme])
 
 
 def _split(text: str) -> SplitResult | None:

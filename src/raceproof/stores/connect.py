@@ -14,7 +14,7 @@ from raceproof.stores.sqlite import SqliteConnection
 from raceproof.stores.sqlite_writer import SqliteWriter
 from raceproof.stores.warm import WarmDriver
 
-_SCHEMES = {
+SCHEMES = {
     "sqlite": "sqlite",
     "postgresql": "postgres",
     "postgres": "postgres",
@@ -31,11 +31,11 @@ class Connecting:
 
     def __init__(self, url: str, tenant: Any, settings: dict[str, Any]) -> None:
         scheme = urlsplit(url).scheme
-        if scheme not in _SCHEMES:
+        if scheme not in SCHEMES:
             raise CallError(
                 f"connect does not know the scheme {scheme!r}; write sqlite:///file.db, postgresql://… or redis://…"
             )
-        self._kind = _SCHEMES[scheme]
+        self._kind = SCHEMES[scheme]
         self._url = _plain(url)
         self._tenant = tenant
         self._settings = settings
