@@ -4,14 +4,29 @@ from raceproof.diagram import mermaid, svg
 from raceproof.errors import CallError, DeclarationError, MissingExtra, RaceproofError, ScriptFailed
 from raceproof.events import Event, log_to, subscribe, subscribed
 from raceproof.explain import Explanation, explain
+from raceproof.forms import Columns, Marker, Timestamp
 from raceproof.guard import drop_ddl, guard_ddl
-from raceproof.lifecycle import Lifecycle, move, spec_of
-from raceproof.look import HistoryEntry
+from raceproof.lifecycle import Lifecycle, claim, move, spec_of
+from raceproof.look import HeldClaim, HistoryEntry
 from raceproof.metrics import count_decisions
-from raceproof.outcome import Already, Answer, Conflict, Lost, Missing, Moved, NotReached, Refused, Unknown
+from raceproof.outcome import (
+    Already,
+    Answer,
+    Claim,
+    Conflict,
+    Lost,
+    Missing,
+    Moved,
+    NotReached,
+    Refused,
+    Released,
+    SetAside,
+    Taken,
+    Unknown,
+)
 from raceproof.predicate import column, sql
 from raceproof.schema import history_ddl
-from raceproof.spec import History, Move, Spec
+from raceproof.spec import Backoff, Claimable, History, Move, Spec
 from raceproof.store import AsyncStore, Store
 from raceproof.stores.bind import bind
 from raceproof.stores.connect import connect
@@ -24,16 +39,22 @@ __all__ = [
     "Already",
     "Answer",
     "AsyncStore",
+    "Backoff",
     "CallError",
+    "Claim",
+    "Claimable",
+    "Columns",
     "Conflict",
     "DeclarationError",
     "Event",
     "Explanation",
     "Finding",
+    "HeldClaim",
     "History",
     "HistoryEntry",
     "Lifecycle",
     "Lost",
+    "Marker",
     "Missing",
     "MissingExtra",
     "Move",
@@ -41,12 +62,17 @@ __all__ = [
     "NotReached",
     "RaceproofError",
     "Refused",
+    "Released",
     "ScriptFailed",
+    "SetAside",
     "Spec",
     "Store",
+    "Taken",
+    "Timestamp",
     "Trial",
     "Unknown",
     "bind",
+    "claim",
     "column",
     "connect",
     "count_decisions",

@@ -1,12 +1,15 @@
 """From a declaration, by class or by dict, to a frozen `Spec`; what cannot work is refused here, all of it at once."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from raceproof.declared_claims import check_claims, claims_from_dict
 from raceproof.errors import DeclarationError
 from raceproof.predicate import Comparison, from_data, predicates
+from raceproof.problems import Problems
 from raceproof.quoting import identifier, literal, qualified
-from raceproof.spec import History, Move, Spec
+from raceproof.spec import Claimable, History, Move, Spec
 
 S = TypeVar("S", bound=str)
 
@@ -21,13 +24,14 @@ def build_spec(
     initial: tuple[str, ...],
     terminal: tuple[str, ...] | None,
     moves: Mapping[str, Move[S]],
+    claims: Mapping[str, Claimable[S]] | None = None,
     revision: str | None = None,
     fence: str | None = None,
     tenant: str | None = None,
     history: History | None = None,
 ) -> Spec[S]:
     """Check a declaration and freeze it."""
-    problems = _Problems(name)
+    problems = Problems(name)
     known = {str(status): status for status in statuses}
     for status in (*initial, *(terminal or ())):
         problems.require(status in known, f"{status!r} is not one of its statuses {sorted(known)}")
@@ -35,6 +39,10 @@ def build_spec(
         _check_move(problems, move_name, one, known)
     _check_columns(problems, moves, [*key, column, revision, fence, tenant])
     _check_duplicates(problems, moves)
+    own = {column for column in (*key, column, revision, tenant) if column is not None}
+    for claim_name, claimable in (claims or {}).items():
+        check_claims(problems, claim_name, claimable, known, own)
+        problems.require(claim_name not in moves, f"{claim_name} is a move and a claim")
     dead_ends = tuple(s for s in statuses if not any(s in one.sources for one in moves.values()))
     for status in terminal or ():
         leaving = [one for one, m in moves.items() if status in m.sources]
@@ -54,6 +62,7 @@ def build_spec(
     problems.raise_if_any()
 
     bound: dict[str, Move[S]] = {}
+    bound_claims: dict[str, Claimable[S]] = {}
     spec = Spec(
         name=name,
         table=table,
@@ -63,6 +72,7 @@ def build_spec(
         initial=tuple(known[status] for status in initial),
         terminal=dead_ends,
         moves=bound,
+        claims=bound_claims,
         revision=revision,
         fence=fence,
         tenant=tenant,
@@ -78,26 +88,24 @@ def build_spec(
             move_name,
             spec,
         )
+
+    def same(one: Move[S] | None) -> Move[S] | None:
+        return next((bound[name] for name, declared in moves.items() if declared is one), None)
+
+    for claim_name, claimable in (claims or {}).items():
+        bound_claims[claim_name] = replace(
+            claimable,
+            move=same(claimable.move),
+            at=tuple(known[status] for status in claimable.at),
+            back=same(claimable.back),
+            exhausted=same(claimable.exhausted),
+            name=claim_name,
+            _spec=spec,
+        )
     return spec
 
 
-class _Problems:
-    """Collects everything that is wrong, so that a declaration is mended once and not five times."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._found: list[str] = []
-
-    def require(self, holds: bool, problem: str) -> None:
-        if not holds and problem not in self._found:
-            self._found.append(problem)
-
-    def raise_if_any(self) -> None:
-        if self._found:
-            raise DeclarationError(f"lifecycle {self._name}: " + "; ".join(self._found))
-
-
-def _check_move(problems: _Problems, name: str, one: Move[Any], known: Mapping[str, str]) -> None:
+def _check_move(problems: Problems, name: str, one: Move[Any], known: Mapping[str, str]) -> None:
     problems.require(bool(one.sources), f"move {name} has no source")
     for status in (*one.sources, one.target):
         problems.require(status in known, f"move {name} names {status!r}, which is not one of its statuses")
@@ -105,7 +113,7 @@ def _check_move(problems: _Problems, name: str, one: Move[Any], known: Mapping[s
     problems.require(len(set(one.sources)) == len(one.sources), f"move {name} names a source twice")
 
 
-def _check_columns(problems: _Problems, moves: Mapping[str, Move[Any]], own: list[str | None]) -> None:
+def _check_columns(problems: Problems, moves: Mapping[str, Move[Any]], own: list[str | None]) -> None:
     columns = [column for column in own if column is not None]
     problems.require(len(columns) > 1 and bool(columns[0]), "it needs a key")
     for column in columns:
@@ -124,7 +132,7 @@ def _check_columns(problems: _Problems, moves: Mapping[str, Move[Any]], own: lis
                 identifier(predicate.column)
 
 
-def _check_duplicates(problems: _Problems, moves: Mapping[str, Move[Any]]) -> None:
+def _check_duplicates(problems: Problems, moves: Mapping[str, Move[Any]]) -> None:
     seen: dict[tuple[Any, ...], str] = {}
     for name, one in moves.items():
         path = (frozenset(one.sources), one.target, frozenset(map(str, one.where)))
@@ -156,6 +164,7 @@ _KEYS = frozenset(
         "initial",
         "terminal",
         "moves",
+        "claims",
         "revision",
         "fence",
         "tenant",
@@ -196,6 +205,7 @@ def spec_from_dict(data: Mapping[str, Any]) -> Spec[str]:
         initial=names(data["initial"]) if "initial" in data else statuses[:1],
         terminal=names(data["terminal"]) if "terminal" in data else None,
         moves=moves,
+        claims=claims_from_dict(name, data.get("claims", {}), moves),
         revision=data.get("revision"),
         fence=data.get("fence"),
         tenant=data.get("tenant"),

@@ -6,10 +6,20 @@ from typing import Any, Protocol, TypeVar
 from raceproof.moves import MoveRequest
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Answer
+from raceproof.primitives import Primitives
 from raceproof.spec import Spec
 from raceproof.statement import Program, Rows, Statement, Style, arun, run
 
 T = TypeVar("T")
+
+
+def primitives(driver: "Driver | AsyncDriver") -> Primitives:
+    """Made once for the moves that a driver has now; a pool learns the server's version with its first connection."""
+    found: Primitives | None = getattr(driver, "_primitives", None)
+    if found is None or found.moves is not driver.moves:
+        found = Primitives(driver.moves)
+        setattr(driver, "_primitives", found)  # noqa: B010
+    return found
 
 
 class Moves(Protocol):
@@ -29,6 +39,11 @@ class Driver:
 
     dialect: str
     moves: Moves
+
+    @property
+    def primitives(self) -> Primitives:
+        """The other primitives of this dialect."""
+        return primitives(self)
 
     @property
     def settled(self) -> bool:
@@ -53,6 +68,11 @@ class AsyncDriver:
 
     dialect: str
     moves: Moves
+
+    @property
+    def primitives(self) -> Primitives:
+        """The other primitives of this dialect."""
+        return primitives(self)
 
     @property
     def settled(self) -> bool:

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from raceproof.declaration import build_spec, names, spec_from_dict
+from raceproof.declared_claims import claimable
 from raceproof.errors import CallError, DeclarationError
+from raceproof.forms import Columns, Form
 from raceproof.predicate import Where, predicates
 from raceproof.quoting import literal
-from raceproof.spec import History, Move, Spec
+from raceproof.spec import Backoff, Claimable, History, Move, Spec
 
 S = TypeVar("S", bound=str)
 
@@ -37,6 +39,47 @@ def move(
     `where` are guards that must hold for every call.
     """
     return Move(sources, to, names(stamp), names(sets), predicates(where))
+
+
+def claim(
+    move: Move[S] | None = None,
+    *,
+    lease: float,
+    at: S | Iterable[S] = (),
+    form: Form | None = None,
+    order_by: str | Iterable[str] = (),
+    serial: str | None = None,
+    where: Where = (),
+    attempts: str | None = None,
+    cap: int | None = None,
+    after: str | None = None,
+    backoff: Backoff | None = None,
+    back: Move[S] | None = None,
+    exhausted: Move[S] | None = None,
+) -> Claimable[S]:
+    """Declare a claim: rows that are taken by one holder at a time, for `lease` seconds by the store's clock.
+
+    `move` is what claiming does to the status; without it, rows `at` these statuses are claimed and stay there. A row whose
+    holder has died is found again by the same claim. `attempts` is a column that counts claims, `cap` how many there may be,
+    and `exhausted` the move of a row that has had them all; `back` is the move of a row that is given back. `after` is a
+    column with the time before which a row rests, set after a failure by `backoff`. `serial` is a column: of the rows that
+    share its value only the first, in the order of `order_by`, can be claimed.
+    """
+    return claimable(
+        move,
+        at=at,
+        lease=lease,
+        form=form or Columns(),
+        order_by=order_by,
+        serial=serial,
+        where=where,
+        attempts=attempts,
+        cap=cap,
+        after=after,
+        backoff=backoff or Backoff(),
+        back=back,
+        exhausted=exhausted,
+    )
 
 
 class Lifecycle(Generic[S]):
@@ -72,12 +115,13 @@ class Lifecycle(Generic[S]):
             initial=statuses[:1] if initial is None else names(initial),
             terminal=None if terminal is None else names(terminal),
             moves={name: value for name, value in vars(cls).items() if isinstance(value, Move)},
+            claims={name: value for name, value in vars(cls).items() if isinstance(value, Claimable)},
             revision=revision,
             fence=fence,
             tenant=tenant,
             history=History(history) if isinstance(history, str) else history,
         )
-        for name, bound in cls.spec.moves.items():
+        for name, bound in (*cls.spec.moves.items(), *cls.spec.claims.items()):
             setattr(cls, name, bound)
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from raceproof.errors import CallError
 from raceproof.moves.request import KeyParts, key_parts
-from raceproof.spec import Spec
+from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program, Row, Rows, reading
 
 
@@ -24,6 +24,19 @@ class HistoryEntry:
     reason: str | None
     call: str | None
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A row that somebody holds, or held until its lease was over (`stale`)."""
+
+    key: Any
+    status: str
+    holder: str | None
+    fence: Any
+    attempts: int | None
+    until: datetime
+    stale: bool
 
 
 class Looks(Protocol):
@@ -44,6 +57,18 @@ def history(looks: Looks, spec: Spec[Any], key: Any, tenant: Any, limit: int) ->
         raise CallError(f'{spec} keeps no history; declare one with history="raceproof_history"')
     rows = yield from reading(looks.history(spec, key_parts(spec, key, tenant), limit))
     return [_entry(row) for row in rows]
+
+
+def held_claims(claim: Claimable[Any], rows: Rows) -> list[HeldClaim]:
+    """What a dialect tells of the claims that are held."""
+    spec = claim.lifecycle
+    found = []
+    for until, stale, status, holder, fence, attempts, *parts in rows:
+        own = tuple(parts)[1:] if spec.tenant else tuple(parts)
+        key = own if len(own) > 1 else own[0]
+        tried = None if attempts is None else int(attempts)
+        found.append(HeldClaim(key, status, holder, fence, tried, moment(until), bool(stale)))
+    return found
 
 
 def _entry(row: Row) -> HistoryEntry:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar
 
 from raceproof.errors import RaceproofError
-from raceproof.spec import Move
+from raceproof.spec import Claimable, Move
 
 S = TypeVar("S", bound=str)
 R = TypeVar("R")
@@ -132,7 +132,7 @@ class Missing(_NotReached, Generic[S]):
     outcome: ClassVar[str] = "missing"
 
     key: Key
-    move: Move[S]
+    move: Move[S] | Claimable[S]
 
     def __str__(self) -> str:
         return f"{self.move} found no row {self.key!r} in {self.move.lifecycle.table}"
@@ -145,9 +145,9 @@ class Lost(_NotReached, Generic[S]):
     outcome: ClassVar[str] = "lost"
 
     key: Key
-    move: Move[S]
+    move: Move[S] | Claimable[S]
     status: S
-    fence: int | None
+    fence: Any
     revision: int | None = None
     by: str | None = None
 
@@ -165,7 +165,7 @@ class Unknown(_NotReached, Generic[S]):
     outcome: ClassVar[str] = "unknown"
 
     key: Key
-    move: Move[S]
+    move: Move[S] | Claimable[S]
     call: str | None
     cause: BaseException
 
@@ -181,12 +181,93 @@ class Conflict(_NotReached, Generic[S]):
     outcome: ClassVar[str] = "conflict"
 
     key: Key
-    move: Move[S]
+    move: Move[S] | Claimable[S]
     cause: BaseException
 
     def __str__(self) -> str:
         return f"{self.move} of {self.key!r} met a conflict, run the transaction again: {_first_line(self.cause)}"
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim(_Reached, Generic[S, R]):
+    """This caller holds the row. Give it to `move` instead of the key: the fence goes into the write.
+
+    `deadline` is the caller's own monotonic clock, measured from before the request: when it is over, so may be the lease.
+    """
+
+    outcome: ClassVar[str] = "claimed"
+    won: ClassVar[Literal[True]] = True
+
+    key: Key
+    move: Claimable[S]
+    fence: Any
+    by: str
+    attempt: int
+    before: S
+    deadline: float
+    row: R
+    tenant: Any = None
+
+    @property
+    def taken_over(self) -> bool:
+        """Whether the row was at the status of a claimed one: an earlier holder did not finish it."""
+        return self.move.move is not None and self.before in self.move.held
+
+    def __str__(self) -> str:
+        how = "took over" if self.taken_over else "claimed"
+        return f"{self.move} {how} {self.key!r} for {self.by} with fence {self.fence}, attempt {self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(_NotReached, Generic[S]):
+    """The row cannot be claimed now: somebody holds it, or it rests, or its status or a guard does not allow it."""
+
+    outcome: ClassVar[str] = "taken"
+
+    key: Key
+    move: Claimable[S]
+    status: S
+    why: str
+    by: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.move} cannot claim {self.key!r} at {self.status}: {self.why}{_who(self.by)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Released(_Reached, Generic[S]):
+    """The holder gave the row back; `status` is where it is now. `delay`: so many seconds it rests."""
+
+    outcome: ClassVar[str] = "released"
+    won: ClassVar[Literal[True]] = True
+
+    key: Key
+    move: Claimable[S]
+    status: S
+    delay: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.move} gave back {self.key!r}" + (f", to rest {self.delay:g} s" if self.delay else "")
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside(_Reached, Generic[S]):
+    """The row has used up its attempts and was moved out of the way, or will not be claimed again where it is."""
+
+    outcome: ClassVar[str] = "set aside"
+    won: ClassVar[Literal[True]] = True
+
+    key: Key
+    move: Claimable[S]
+    status: S
+    attempt: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.move} set {self.key!r} aside at {self.status}, after {self.attempt} attempts"
+
+
+Renewal = Claim[S, R] | Lost[S] | Missing[S] | Unknown[S] | Conflict[S]
+GivenBack = Released[S] | SetAside[S] | Lost[S] | Missing[S] | Unknown[S] | Conflict[S]
 
 Answer = Moved[S, R] | Already[S] | Refused[S] | Missing[S] | Lost[S] | Unknown[S] | Conflict[S]
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from raceproof.errors import CallError
+from raceproof.forms import Columns, Form, form_to_data
 from raceproof.predicate import Predicate, to_data
 
 S = TypeVar("S", bound=str)
@@ -45,6 +46,68 @@ class Move(Generic[S]):
         return f"{self._spec.name if self._spec else '?'}.{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long a row rests after its n-th failure: `first` seconds, then twice as long each time, at most `most`."""
+
+    first: float = 1.0
+    most: float = 3600.0
+
+    def after(self, attempt: int) -> float:
+        return float(min(self.most, self.first * 2.0 ** min(max(attempt - 1, 0), 60)))
+
+
+@dataclass(frozen=True, eq=False)
+class Claimable(Generic[S]):
+    """Which rows can be claimed, in which order and for how long. Made by `claim(…)`, bound by the lifecycle's class."""
+
+    move: Move[S] | None
+    """The move that a claim makes; None: a claimed row stays at its status."""
+    at: tuple[S, ...]
+    """Where a row waits to be claimed."""
+    lease: float
+    form: Form = field(default_factory=Columns)
+    order_by: tuple[str, ...] = ()
+    """Columns, each with a leading `-` for the greatest first; the key if none is given."""
+    serial: str | None = None
+    """Rows with the same value in this column are claimed one after the other, in order."""
+    where: tuple[Predicate, ...] = ()
+    attempts: str | None = None
+    """The column that counts claims."""
+    cap: int | None = None
+    """So many claims, and then no more."""
+    after: str | None = None
+    """The column that says before when a row is not to be claimed."""
+    backoff: Backoff = Backoff()
+    back: Move[S] | None = None
+    """The move of a row that is given back; None: it stays where it is, and is free."""
+    exhausted: Move[S] | None = None
+    """The move of a row that has used up its attempts."""
+    name: str = ""
+    _spec: "Spec[S] | None" = field(default=None, repr=False)
+
+    @property
+    def lifecycle(self) -> "Spec[S]":
+        if self._spec is None:
+            raise CallError(
+                "this claim belongs to no lifecycle; declare it as an attribute of a Lifecycle class"
+            )
+        return self._spec
+
+    @cached_property
+    def held(self) -> tuple[S, ...]:
+        """The statuses of a claimed row; a move away from them ends the claim."""
+        return (self.move.target,) if self.move else self.at
+
+    @cached_property
+    def open(self) -> tuple[S, ...]:
+        """The statuses at which a row is waiting or claimed; it is found there when its holder has died."""
+        return tuple(dict.fromkeys((*self.at, *self.held)))
+
+    def __str__(self) -> str:
+        return f"{self._spec.name if self._spec else '?'}.{self.name}"
+
+
 @dataclass(frozen=True, eq=False)
 class Spec(Generic[S]):
     """A lifecycle as plain, frozen facts; two declarations that mean the same have the same `hash`."""
@@ -57,6 +120,7 @@ class Spec(Generic[S]):
     initial: tuple[S, ...]
     terminal: tuple[S, ...]
     moves: Mapping[str, Move[S]]
+    claims: Mapping[str, Claimable[S]] = field(default_factory=dict)
     revision: str | None = None
     fence: str | None = None
     tenant: str | None = None
@@ -116,6 +180,8 @@ class Spec(Generic[S]):
         for option in ("revision", "fence", "tenant"):
             if getattr(self, option) is not None:
                 data[option] = getattr(self, option)
+        if self.claims:
+            data["claims"] = {name: _claim_to_dict(one) for name, one in self.claims.items()}
         if self.history:
             data["history"] = {"table": self.history.table, "losers": self.history.losers}
         return data
@@ -129,4 +195,21 @@ def _move_to_dict(one: Move[Any]) -> dict[str, Any]:
         data["sets"] = list(one.sets)
     if one.where:
         data["where"] = [to_data(predicate) for predicate in one.where]
+    return data
+
+
+def _claim_to_dict(one: Claimable[Any]) -> dict[str, Any]:
+    data: dict[str, Any] = {"lease": one.lease, "form": form_to_data(one.form)}
+    data |= {"move": one.move.name} if one.move else {"at": [str(status) for status in one.at]}
+    data |= {"back": one.back.name} if one.back else {}
+    data |= {"exhausted": one.exhausted.name} if one.exhausted else {}
+    if one.where:
+        data["where"] = [to_data(predicate) for predicate in one.where]
+    if one.order_by:
+        data["order_by"] = list(one.order_by)
+    for option in ("serial", "attempts", "cap", "after"):
+        if getattr(one, option) is not None:
+            data[option] = getattr(one, option)
+    if one.backoff != Backoff():
+        data["backoff"] = [one.backoff.first, one.backoff.most]
     return data

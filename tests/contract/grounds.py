@@ -18,7 +18,7 @@ import psycopg
 import redis
 import redis.asyncio
 
-from raceproof import AsyncStore, Spec, Store, bind, connect
+from raceproof import AsyncStore, Claimable, Spec, Store, bind, connect, forms
 from raceproof.moves.request import key_text
 from raceproof.quoting import identifier, qualified
 from raceproof.schema import history_ddl
@@ -81,6 +81,8 @@ class SqlGround:
         for one in spec.moves.values():
             kinds |= dict.fromkeys(one.stamp, self.time) | dict.fromkeys(one.sets, "text")
         kinds |= {column: self.number for column in (spec.revision, spec.fence) if column}
+        for claim in spec.claims.values():
+            kinds |= self._claim_columns(claim)
         kinds |= types or {}
         listed = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
         keys = ", ".join(identifier(column) for column in spec.key_columns)
@@ -88,6 +90,17 @@ class SqlGround:
         for statement in history_ddl(spec, self.dialect).split(";"):
             if statement.strip():
                 self.run(statement)
+
+    def _claim_columns(self, claim: Claimable[Any]) -> Columns:
+        match claim.form:
+            case forms.Columns(holder=holder, until=until, fence=fence):
+                kinds = {holder: "text", until: self.time, fence: self.number}
+            case forms.Timestamp(column=column):
+                kinds = {column: self.time}
+            case forms.Marker(column=column):
+                kinds = {column: "text"}
+        kinds |= {claim.attempts: "integer"} if claim.attempts else {}
+        return kinds | ({claim.after: self.time} if claim.after else {})
 
     def put(self, spec: Spec[Any], key: Any, status: str, **columns: Any) -> None:
         values = {**self._key(spec, key), spec.column: status, **columns}
@@ -112,7 +125,7 @@ class SqlGround:
 
     def _written(self, spec: Spec[Any]) -> set[str]:
         columns = {column for one in spec.moves.values() for column in (*one.stamp, *one.sets)}
-        return columns | {column for column in (spec.revision, spec.fence) if column}
+        return columns | {column for column in (spec.revision, spec.fence) if column} | claim_columns(spec)
 
     def _key(self, spec: Spec[Any], key: Any) -> dict[str, Any]:
         parts = key if isinstance(key, tuple) else (key,)
@@ -159,8 +172,18 @@ class RedisGround:
         parts = key if isinstance(key, tuple) else (key,)
         found = self._client.hgetall(f"{spec.table}:{key_text(parts)}")
         columns = {column for one in spec.moves.values() for column in (*one.stamp, *one.sets)}
-        columns |= {column for column in (spec.column, spec.revision, spec.fence) if column}
+        columns |= {column for column in (spec.column, spec.revision, spec.fence) if column} | claim_columns(
+            spec
+        )
         return {name: found.get(name) for name in sorted(columns)}
+
+
+def claim_columns(spec: Spec[Any]) -> set[str]:
+    """The columns that the claims of a lifecycle write."""
+    columns: set[str] = set()
+    for claim in spec.claims.values():
+        columns |= {*forms.form_columns(claim.form), *(c for c in (claim.attempts, claim.after) if c)}
+    return columns
 
 
 KINDS = (

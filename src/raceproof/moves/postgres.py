@@ -126,7 +126,7 @@ class PostgresMoves:
         if not request.set:
             return False
         spec = request.move.lifecycle
-        types = self._types.get(spec) or (yield from self._column_types(spec))
+        types = yield from self.column_types(spec)
         return any(types[column].endswith("[]") for column in request.set)
 
     def _one_by_one(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
@@ -169,7 +169,7 @@ class PostgresMoves:
     ) -> Program[list[Answer[Any, Any] | None]]:
         first = requests[0]
         spec = first.move.lifecycle
-        types = self._types.get(spec) or (yield from self._column_types(spec))
+        types = yield from self.column_types(spec)
         prepared = self.texts.for_many(first, types, skip_locked)
         distinct: dict[Any, int] = {}
         places = [distinct.setdefault(request.parts, len(distinct)) for request in requests]
@@ -254,8 +254,10 @@ class PostgresMoves:
     def _ask_types(self, spec: Spec[Any]) -> Program[Rows]:
         return (yield self.texts.plain("move.types", spec).bind({}))
 
-    def _column_types(self, spec: Spec[Any]) -> Program[dict[str, str]]:
-        """The types of the columns that bulk moves pass as arrays."""
+    def column_types(self, spec: Spec[Any]) -> Program[dict[str, str]]:
+        """The types of the columns that bulk moves and claims pass as arrays."""
+        if known := self._types.get(spec):
+            return known
         rows = yield from reading(self._ask_types(spec))
         found = {str(name): str(type_) for name, type_ in rows}
         types = {}
@@ -265,6 +267,7 @@ class PostgresMoves:
                     f"{spec}: table {spec.table} has no column {column!r}; `raceproof verify` shows what differs"
                 )
             types[column] = found[column]
+        types |= {c: found[c] for c in (one.form.fence_column for one in spec.claims.values()) if c in found}
         self._types[spec] = types
         return types
 

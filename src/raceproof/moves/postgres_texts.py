@@ -98,7 +98,8 @@ class PostgresTexts:
         spec = request.move.lifecycle
         columns = {f"rp_wanted_{i}": types[column] for i, column in enumerate(spec.key_columns)}
         columns |= {f"rp_set_{i}": types[column] for i, column in enumerate(request.set)}
-        columns |= {"rp_fence_wanted": "bigint"} if request.fence is not None else {}
+        if request.fence is not None and request.fence_column:
+            columns["rp_fence_wanted"] = types.get(request.fence_column, "bigint")
         columns |= {"rp_revision_wanted": "bigint"} if request.revision is not None else {}
         columns |= {"rp_by": "text", "rp_reason": "text", "rp_call": "text"} if spec.history else {}
         wanted = [f"t.{identifier(c)} = w.rp_wanted_{i}" for i, c in enumerate(spec.key_columns)]
@@ -138,7 +139,7 @@ class PostgresTexts:
             "t_keys": ", ".join(f"t.{column}" for column in columns),
             "t_is_cur": " AND ".join(f"t.{column} = cur.rp_key_{i}" for i, column in enumerate(columns)),
             "revision": f"t.{identifier(spec.revision)}" if spec.revision else "NULL::bigint",
-            "fence": f"t.{identifier(spec.fence)}" if spec.fence else "NULL::bigint",
+            "fence": f"t.{identifier(request.fence_column)}" if request.fence_column else "NULL::bigint",
             "key_text": sql.key_text(spec, "{}::text") if spec.history else "NULL::text",
             "unmet": sql.unmet(guards),
             "assignments": sql.assignments(request, _now(request), value),

@@ -5,7 +5,7 @@ a stream at `<table>/history:<key>`. With `cluster=True` the key's text is the h
 """
 
 import json
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,8 +14,8 @@ from raceproof.errors import CallError, ScriptFailed
 from raceproof.moves.answer import missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer, Moved, Unknown
-from raceproof.predicate import Comparison
-from raceproof.spec import Spec
+from raceproof.predicate import Comparison, Predicate
+from raceproof.spec import Claimable, Move, Spec
 from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, Style, source
 
 SCRIPT = source("raceproof.moves", "redis.lua")
@@ -35,16 +35,20 @@ class RedisMoves:
     style: Style = "dollar"
 
     def __init__(self, cluster: bool = False) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._encoded: dict[Hashable, list[str]] = {}
 
     def row_key(self, spec: Spec[Any], parts: KeyParts) -> str:
-        text = key_text(parts)
-        return f"{spec.table}:{{{text}}}" if self._cluster else f"{spec.table}:{text}"
+        return self.row_of_text(spec, key_text(parts))
 
     def history_key(self, spec: Spec[Any], parts: KeyParts) -> str:
-        text = key_text(parts)
-        return f"{spec.table}/history:{{{text}}}" if self._cluster else f"{spec.table}/history:{text}"
+        return self.history_of_text(spec, key_text(parts))
+
+    def row_of_text(self, spec: Spec[Any], text: str) -> str:
+        return f"{spec.table}:{{{text}}}" if self.cluster else f"{spec.table}:{text}"
+
+    def history_of_text(self, spec: Spec[Any], text: str) -> str:
+        return f"{spec.table}/history:{{{text}}}" if self.cluster else f"{spec.table}/history:{text}"
 
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
         """Move one row by its key."""
@@ -77,7 +81,7 @@ class RedisMoves:
 
     def _all(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | ScriptFailed]]:
         answers: list[Answer[Any, Any] | ScriptFailed] = []
-        size = 1 if self._cluster else _ROWS_IN_ONE_SCRIPT
+        size = 1 if self.cluster else _ROWS_IN_ONE_SCRIPT
         for start in range(0, len(requests), size):
             answers += yield from self._script(requests[start : start + size])
         return answers
@@ -85,7 +89,7 @@ class RedisMoves:
     def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
         """Move all rows that match the guards. Redis has no index over hashes: this walks all keys of the table."""
         spec = request.move.lifecycle
-        if self._cluster:
+        if self.cluster:
             raise CallError(f"{request.move}: a predicate cannot be searched for on a cluster; pass the keys")
         answers: list[Answer[Any, Any]] = []
         seen: set[KeyParts] = set()
@@ -107,7 +111,7 @@ class RedisMoves:
                 rows, found = found[:size], found[size:]
                 told = yield from self.many(rows)
                 answers += [answer for answer in told if isinstance(answer, Moved | Unknown)]
-            if _text(cursor) == "0":
+            if text_of(cursor) == "0":
                 return answers
 
     def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]:
@@ -154,20 +158,14 @@ class RedisMoves:
 def _description(request: MoveRequest) -> list[str]:
     move = request.move
     spec = move.lifecycle
-    guards = []
-    for predicate in request.where:
-        if not isinstance(predicate, Comparison):
-            raise CallError(
-                f"{move}: sql({str(predicate)!r}) cannot be decided by Redis; write it with column(…)"
-            )
-        guards.append([predicate.column, predicate.operator, predicate.value])
+    guards = comparisons(move, request.where)
     history = "" if spec.history is None else "losers" if spec.history.losers else "winners"
     own = bool(history or request.set or request.fence is not None or request.revision is not None)
     return [
         spec.column,
         str(move.target),
         spec.revision or "",
-        spec.fence or "",
+        request.fence_column or "",
         "" if request.now is None else f"{request.now.timestamp():.6f}",
         json.dumps(guards) if guards else "",
         history,
@@ -183,14 +181,25 @@ def _description(request: MoveRequest) -> list[str]:
     ]
 
 
+def comparisons(asked: Move[Any] | Claimable[Any], where: Iterable[Predicate]) -> list[list[Any]]:
+    """Guards as Redis can decide them."""
+    guards: list[list[Any]] = []
+    for predicate in where:
+        if not isinstance(predicate, Comparison):
+            raise CallError(
+                f"{asked}: sql({str(predicate)!r}) cannot be decided by Redis; write it with column(…)"
+            )
+        guards.append([predicate.column, predicate.operator, predicate.value])
+    return guards
+
+
 def _own_values(request: MoveRequest) -> tuple[str, ...]:
     """What is particular to one row."""
     change = ""
-    if request.set:
+    if request.set or request.clears:
         values = {name: _field(name, value) for name, value in request.set.items() if value is not None}
-        change = json.dumps(
-            {"set": values, "clear": [name for name, value in request.set.items() if value is None]}
-        )
+        cleared = [*request.clears, *(name for name, value in request.set.items() if value is None)]
+        change = json.dumps({"set": values, "clear": cleared})
     return (
         "" if request.fence is None else str(request.fence),
         "" if request.revision is None else str(request.revision),
@@ -219,25 +228,31 @@ def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
     if not row:
         return missing(request)
     if len(row) == 2:
-        return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {_text(row[1])}")
+        return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {text_of(row[1])}")
     before, revision, fence, unmet, won, after, by, replayed, *returned = row
     if won:
-        values = None if replayed or not request.returning else [_text(value) for value in returned]
-        return moved(request, _text(before), _number(after), values, bool(replayed))
-    return not_moved(request, _text(before), _number(revision), _number(fence), unmet, _text(by))
+        values = None if replayed or not request.returning else [text_of(value) for value in returned]
+        return moved(request, text_of(before), _number(after), values, bool(replayed))
+    return not_moved(request, text_of(before), _number(revision), _fence(fence), unmet, text_of(by))
 
 
 def _number(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
+def _fence(value: Any) -> Any:
+    """A fence is a number, or the text of a claim's form."""
+    text = text_of(value)
+    return int(text) if isinstance(text, str) and text.isdigit() else text
+
+
 def _fields(found: Any) -> dict[str, Any]:
     """A hash as Redis returns it: a mapping, or names and values in turn."""
     pairs = found.items() if isinstance(found, dict) else zip(found[::2], found[1::2], strict=True)
-    return {_text(name): _text(value) for name, value in pairs}
+    return {text_of(name): text_of(value) for name, value in pairs}
 
 
-def _text(value: Any) -> Any:
+def text_of(value: Any) -> Any:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
 
 
@@ -248,12 +263,23 @@ def _glob(text: str) -> str:
 def _keys(spec: Spec[Any], parts: KeyParts, names: Sequence[Any]) -> Iterator[tuple[Any, KeyParts]]:
     """The keys of rows among names of Redis keys; with a tenant, of its rows alone."""
     for name in names:
-        text = _text(name)[len(spec.table) + 1 :]
-        found = tuple(_unescape(part) for part in text.split(":")) if len(spec.key_columns) > 1 else (text,)
-        if len(found) != len(spec.key_columns) or (spec.tenant and found[0] != str(parts[0])):
-            continue
-        own = found[1:] if spec.tenant else found
-        yield (own if len(own) > 1 else own[0]), found
+        text = text_of(name)[len(spec.table) + 1 :]
+        key = key_of_member(spec, text, parts[0] if spec.tenant else None)
+        if key is not None:
+            yield key, _parts_of_text(spec, text)
+
+
+def key_of_member(spec: Spec[Any], text: str, tenant: Any) -> Any:
+    """The key that a text stands for, as the caller writes it; None if it is not one, or of another tenant."""
+    found = _parts_of_text(spec, text)
+    if len(found) != len(spec.key_columns) or (spec.tenant and found[0] != str(tenant)):
+        return None
+    own = found[1:] if spec.tenant else found
+    return own if len(own) > 1 else own[0]
+
+
+def _parts_of_text(spec: Spec[Any], text: str) -> KeyParts:
+    return tuple(_unescape(part) for part in text.split(":")) if len(spec.key_columns) > 1 else (text,)
 
 
 def _unescape(part: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from raceproof.errors import CallError
-from raceproof.outcome import Answer, Moved
+from raceproof.outcome import Answer, Claim, Moved
 from raceproof.predicate import Predicate, Where, predicates
-from raceproof.spec import Move, Spec
+from raceproof.spec import Claimable, Move, Spec
 
 KeyParts = tuple[Any, ...]
 _NOTHING: Mapping[str, Any] = {}
@@ -30,7 +30,7 @@ class MoveRequest:
     where: tuple[Predicate, ...]
     by: str | None
     reason: str | None
-    fence: int | None
+    fence: Any
     revision: int | None
     call: str | None
     repeat: bool
@@ -39,6 +39,10 @@ class MoveRequest:
     now: datetime | None
     shape: Hashable
     """Calls of the same shape have the same statement text, and can share one statement; a plain call's is its move."""
+    fence_column: str | None = None
+    """The column that must still carry the caller's fence."""
+    clears: tuple[str, ...] = ()
+    """Columns of a claim that ends with this move."""
 
     def finished(self, answer: "Answer[Any, Any]") -> "Answer[Any, Any]":
         """The answer with the returned columns in the form that the caller asked for."""
@@ -71,13 +75,21 @@ def request(
     if not isinstance(move, Move):
         raise CallError(f"{move!r} is not a move; pass one that a lifecycle declares, as in Command.ack")
     spec = move.lifecycle
+    fence_column = spec.fence
+    clears: tuple[str, ...] = ()
+    if type(key) is Claim:
+        fence, fence_column, clears, tenant = _of_claim(move, key, fence, set, tenant)
+        by = key.by if by is None else by
+        key = key.key
+    elif fence is not None and type(fence) is not int:
+        raise CallError(f"{move}: fence= is a whole number, not {fence!r}")
     if set and (unknown := [column for column in set if column not in move.sets]):
         raise CallError(
             f"{move} may not set {', '.join(map(repr, unknown))}; it declares sets={list(move.sets)}, add the column there"
         )
-    if (fence is not None and type(fence) is not int) or (revision is not None and type(revision) is not int):
-        raise CallError(f"{move}: fence= and revision= are whole numbers, not {fence!r} and {revision!r}")
-    if fence is not None and spec.fence is None:
+    if revision is not None and type(revision) is not int:
+        raise CallError(f"{move}: revision= is a whole number, not {revision!r}")
+    if fence is not None and fence_column is None:
         raise CallError(f"{move}: a fence was given, but the lifecycle declares no fence= column")
     if revision is not None and spec.revision is None:
         raise CallError(f"{move}: a revision was given, but the lifecycle declares no revision= column")
@@ -86,8 +98,8 @@ def request(
     if now is not None and now.tzinfo is None:
         raise CallError(f"{move}: now= must have a time zone, as in datetime.now(timezone.utc)")
     if by is not None or reason is not None or call is not None:
-        _check_texts(move, (by, reason, call))
-    names, row_type = ((), None) if returning is None else _returning(move, returning)
+        check_texts(move, (by, reason, call))
+    names, row_type = ((), None) if returning is None else returned_columns(move, returning)
     where = move.where if isinstance(where, tuple) and not where else move.where + predicates(where)
     shape: Hashable = move
     if set or where or names or fence is not None or revision is not None or now is not None:
@@ -100,6 +112,8 @@ def request(
             revision is not None,
             names,
             now is not None,
+            fence_column,
+            clears,
         )
     return MoveRequest(
         move,
@@ -117,10 +131,28 @@ def request(
         row_type,
         now,
         shape,
+        fence_column,
+        clears,
     )
 
 
-def _check_texts(move: Move[Any], texts: Iterable[Any]) -> None:
+def _of_claim(
+    move: Move[Any], claim: Claim[Any, Any], fence: Any, set: Mapping[str, Any] | None, tenant: Any
+) -> tuple[Any, str, tuple[str, ...], Any]:
+    """What a claim adds to a move: its fence, and, where the move leads away from it, its end."""
+    if claim.move.lifecycle is not move.lifecycle:
+        raise CallError(f"{move}: this claim is of {claim.move}, which belongs to another lifecycle")
+    if fence is not None:
+        raise CallError(f"{move}: a claim brings its own fence; leave fence= out")
+    form = claim.move.form
+    clears: tuple[str, ...] = ()
+    if move.target not in claim.move.held:
+        written = (*move.stamp, *(set or ()))
+        clears = tuple(column for column in form.cleared if column not in written)
+    return claim.fence, form.fence_column, clears, tenant if claim.tenant is None else claim.tenant
+
+
+def check_texts(move: Move[Any] | Claimable[Any], texts: Iterable[Any]) -> None:
     for text in texts:
         if text is not None and (not isinstance(text, str) or not _clean(text)):
             raise CallError(f"{move}: by=, reason= and call= are valid texts without NUL, not {text!r}")
@@ -170,8 +202,8 @@ def _expected(spec: Spec[Any]) -> str:
     return spec.key[0] if len(spec.key) == 1 else "a tuple (" + ", ".join(spec.key) + ")"
 
 
-def _returning(
-    move: Move[Any], returning: type[Any] | Iterable[str]
+def returned_columns(
+    move: Move[Any] | Claimable[Any], returning: type[Any] | Iterable[str]
 ) -> tuple[tuple[str, ...], type[Any] | None]:
     if isinstance(returning, type):
         if not is_dataclass(returning):
@@ -195,6 +227,11 @@ def _reincarnate() -> None:
 
 
 os.register_at_fork(after_in_child=_reincarnate)
+
+
+def default_actor() -> str:
+    """Who claims, if the caller does not say: a random incarnation, never the same after a restart or a fork."""
+    return f"worker-{_incarnation}"
 
 
 def _next_call() -> str:

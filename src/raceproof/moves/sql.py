@@ -40,6 +40,8 @@ def assignments(request: MoveRequest, now: str, value: str) -> str:
         column = identifier(spec.revision)
         written.append(f"{column} = COALESCE(t.{column}, 0) + 1")
     written += [f"{identifier(stamp)} = {now}" for stamp in request.move.stamp]
+    # the end of a claim; P4: never its fence number, which can only grow
+    written += [f"{identifier(column)} = NULL" for column in request.clears]
     written += [f"{identifier(column)} = {value.format(i)}" for i, column in enumerate(request.set)]
     return lines(written, ",")
 
@@ -50,8 +52,8 @@ def guards(
     """The guards of this call beside the status, each with its bit."""
     spec = request.move.lifecycle
     found = []
-    if request.fence is not None and spec.fence:
-        found.append((FENCE, f"t.{identifier(spec.fence)} = {fence}"))
+    if request.fence is not None and request.fence_column:
+        found.append((FENCE, f"t.{identifier(request.fence_column)} = {fence}"))
     if request.revision is not None and spec.revision:
         found.append((REVISION, f"t.{identifier(spec.revision)} = {revision}"))
     bit = FIRST_PREDICATE

@@ -49,7 +49,7 @@ class SqliteMoves:
         try:
             if texts.note is None:
                 plain = request.shape is request.move
-                values = _bindable(request.parts if plain else sql.flat(request))
+                values = bindable(request.parts if plain else sql.flat(request))
                 for before, write in texts.writes:
                     rows = yield write(values)
                     if rows:
@@ -90,7 +90,7 @@ class SqliteMoves:
         first = requests[0]
         keys = [_convert(request.parts[0]) for request in requests]
         values = {
-            **dict(zip(sql.layout(first), _bindable(sql.flat(first)), strict=True)),
+            **dict(zip(sql.layout(first), bindable(sql.flat(first)), strict=True)),
             "keys": json.dumps(keys),
         }
         won: dict[str, tuple[str, Any, Sequence[Any]]] = {}
@@ -124,7 +124,7 @@ class SqliteMoves:
 
     def _matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
         spec = request.move.lifecycle
-        values = dict(zip(sql.layout(request), _bindable(sql.flat(request)), strict=True))
+        values = dict(zip(sql.layout(request), bindable(sql.flat(request)), strict=True))
         values["limit"] = -1 if limit is None else limit
         rows = yield self._texts_of(request).matching.bind(values)
         found = []
@@ -141,7 +141,7 @@ class SqliteMoves:
         names = [str(name) for name, _ in (yield columns.bind({}))]
         slots = {**sql.declared(spec), "columns": ", ".join(f"t.{identifier(name)}" for name in names) or "1"}
         statement = _TEMPLATES["move.read"].prepare(slots, self.style)
-        rows = yield statement.bind({f"key_{i}": part for i, part in enumerate(_bindable(parts))})
+        rows = yield statement.bind({f"key_{i}": part for i, part in enumerate(bindable(parts))})
         return dict(zip(names, rows[0], strict=True)) if rows else None
 
     def history(self, spec: Spec[Any], parts: KeyParts, limit: int) -> Program[Rows]:
@@ -151,7 +151,7 @@ class SqliteMoves:
 
     def _decide(self, request: MoveRequest, texts: "_Texts") -> Program[Answer[Any, Any]]:
         """Under the write lock: what a call with this id did before, else move the row, else say why not."""
-        values = _bindable(sql.flat(request))
+        values = bindable(sql.flat(request))
         if request.repeat:
             found = yield texts.look(values)
             if found:
@@ -199,7 +199,7 @@ class _Texts:
             **sql.declared(spec),
             "keys": ", ".join(f"t.{identifier(column)}" for column in spec.key_columns),
             "revision": revision,
-            "fence": f"t.{identifier(spec.fence)}" if spec.fence else "NULL",
+            "fence": f"t.{identifier(request.fence_column)}" if request.fence_column else "NULL",
             "key_text": sql.key_text(spec, "CAST({} AS TEXT)"),
             "unmet": sql.unmet(guards),
             "guards": lines((text for _, text in guards), " AND"),
@@ -244,7 +244,9 @@ class _Texts:
 def _alike(requests: Sequence[MoveRequest]) -> bool:
     """Whether all rows are found by one key column and set the same values, so that one statement can serve them."""
     first = requests[0]
-    if len(first.parts) > 1 or any(request.set is not first.set for request in requests):
+    if len(first.parts) > 1 or first.fence is not None:
+        return False
+    if any(request.set is not first.set for request in requests):
         return False
     # a text like '01' finds the row 1 of a column of numbers, and comes back as 1
     return not any(type(request.parts[0]) is str and _like_a_number(request.parts[0]) for request in requests)
@@ -260,7 +262,7 @@ def _like_a_number(text: str) -> bool:
     return True
 
 
-def _bindable(values: Sequence[Any]) -> Sequence[Any]:
+def bindable(values: Sequence[Any]) -> Sequence[Any]:
     """SQLite has neither UUIDs nor timestamps: the first are texts, the second texts in UTC."""
     if _PLAIN.issuperset(map(type, values)):
         return values

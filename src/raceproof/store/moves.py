@@ -1,12 +1,9 @@
-"""What a caller holds: `Store` on a sync connection, `AsyncStore` on an async one, with the same methods.
-
-Both are thin: check the call, run the program, tell the event. Everything that decides is in the primitives.
-"""
+"""Moves on a store, and looking at rows: how a call becomes a program, and what both kinds of store offer of it."""
 
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from raceproof import events, look
 from raceproof.driver import AsyncDriver, Driver
@@ -14,10 +11,11 @@ from raceproof.errors import CallError
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.look import HistoryEntry
 from raceproof.moves import MoveRequest, request
-from raceproof.outcome import Answer, Key
+from raceproof.outcome import Answer, Claim, Key
 from raceproof.predicate import Where, predicates
 from raceproof.spec import Move, Spec
-from raceproof.statement import AcknowledgementLost, Conflicted, Program
+from raceproof.statement import Program
+from raceproof.store.telling import Telling
 from raceproof.verify import Finding, Trial, try_matrix, verify
 
 S = TypeVar("S", bound=str)
@@ -49,24 +47,8 @@ class MoveOptions(TypedDict, total=False):
     """The time to stamp with, for tests; the store's clock otherwise."""
 
 
-class _Store(Generic[D]):
-    """What both share: how a call becomes requests, and how its answers become events."""
-
-    def __init__(self, driver: D, tenant: Any = None) -> None:
-        self._driver: D = driver
-        self._tenant = tenant
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._driver.dialect}>"
-
-    @property
-    def dialect(self) -> str:
-        """Which kind of store this is: postgres, sqlite or redis."""
-        return self._driver.dialect
-
-    def for_tenant(self, tenant: Any) -> Self:
-        """The same store, seeing only the rows of one tenant."""
-        return type(self)(self._driver, tenant)
+class MovePrograms(Telling[D], Generic[D]):
+    """The programs behind the calls."""
 
     def _many(
         self, move: Move[Any], keys: Keys | None, limit: int | None, returning: Any, options: MoveOptions
@@ -82,24 +64,30 @@ class _Store(Generic[D]):
                 asked = self._pattern(move, limit, returning, options)
                 answers = yield from self._driver.moves.matching(asked, limit)
             else:
+                keys = keys if isinstance(keys, Mapping) else self._listed(move, keys)
                 requests = self._requests(move, keys, returning, options)
                 if not requests:
                     return []
                 asked = requests[0]
                 answers = yield from self._driver.moves.many(requests)
+                if asked.clears:
+                    ended = [key for key, answer in zip(keys, answers, strict=True) if answer.won]
+                    yield from self._driver.primitives.claims.finished(ended)
         except Exception as error:
             self._note(error, move, "many rows", some=self._driver.dialect == "redis")
             raise
-        for answer in answers if events.subscribers else ():
-            self._tell(answer, options.get("by"), started)
+        self._tell_all("move", answers, options.get("by"), started)
         return [asked.finished(answer) for answer in answers] if asked.returning else answers
+
+    def _listed(self, move: Move[Any], keys: Iterable[Key]) -> list[Key]:
+        if isinstance(keys, str | bytes | Claim) or not isinstance(keys, Iterable):
+            raise CallError(f"{move}: move_many takes several keys, not the one text or value {keys!r}")
+        return list(keys)
 
     def _requests(
         self, move: Move[Any], keys: Keys, returning: Any, options: MoveOptions
     ) -> list[MoveRequest]:
         tenant = self._tenant
-        if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
-            raise CallError(f"{move}: move_many takes several keys, not the one text or value {keys!r}")
         if not isinstance(keys, Mapping):
             return [request(move, key, tenant=tenant, returning=returning, **options) for key in keys]
         if options.get("set"):
@@ -127,49 +115,16 @@ class _Store(Generic[D]):
         anything = "-" if len(move.lifecycle.key) == 1 else ("-",) * len(move.lifecycle.key)
         return request(move, anything, tenant=self._tenant, returning=returning, **options)
 
-    def _tell(self, answer: Answer[Any, Any], by: str | None, started: float) -> None:
-        move = answer.move
-        events.tell(
-            events.Event(
-                operation="move",
-                outcome=answer.outcome,
-                lifecycle=move.lifecycle.name,
-                move=move.name,
-                key=answer.key,
-                by=by,
-                settled=self._driver.settled,
-                started=started,
-                answer=answer,
-            )
-        )
-
-    def _note(self, error: Exception, move: Move[Any], what: str, some: bool = False) -> None:
-        if isinstance(error, AcknowledgementLost | Conflicted) and isinstance(error.__cause__, Exception):
-            raise error.__cause__
-        if not isinstance(error, CallError):
-            kept = (
-                "rows that moved stay moved, the same call again is safe"
-                if some
-                else "nothing of this call was kept"
-            )
-            error.add_note(
-                f"raceproof: {move} of {what} in table {move.lifecycle.table}: {kept}. "
-                "`raceproof verify` compares the table with the declaration."
-            )
+    def _one(self, asked: MoveRequest, claim: Claim[Any, Any]) -> Program[Answer[Any, Any]]:
+        """The move of a row that the caller has claimed."""
+        answer = yield from self._driver.moves.one(asked)
+        if asked.clears and answer.won:
+            yield from self._driver.primitives.claims.finished([claim])
+        return answer
 
 
-class Store(_Store[Driver]):
-    """The primitives on a sync connection. Made by `bind` and `connect`."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close what `connect` opened; a connection given to `bind` stays open."""
-        self._driver.close()
+class SyncMoves(MovePrograms[Driver]):
+    """Moves on a sync connection."""
 
     @overload
     def move(
@@ -187,12 +142,15 @@ class Store(_Store[Driver]):
         asked = request(move, key, tenant=self._tenant, **options)
         started = time.monotonic()
         try:
-            answer = self._driver.move(asked)
+            if type(key) is Claim and self._driver.dialect == "redis":
+                answer = self._driver.run(self._one(asked, key))
+            else:
+                answer = self._driver.move(asked)
         except Exception as error:
             self._note(error, move, repr(key))
             raise
         if events.subscribers:
-            self._tell(answer, asked.by, started)
+            self._tell("move", answer, asked.by, started)
         return asked.finished(answer) if asked.returning else answer
 
     def move_many(
@@ -234,18 +192,8 @@ class Store(_Store[Driver]):
         )
 
 
-class AsyncStore(_Store[AsyncDriver]):
-    """The primitives on an async connection. Made by `bind` and `connect`."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close what `connect` opened; a connection given to `bind` stays open."""
-        await self._driver.close()
+class AsyncMoves(MovePrograms[AsyncDriver]):
+    """Moves on an async connection."""
 
     @overload
     async def move(
@@ -263,12 +211,15 @@ class AsyncStore(_Store[AsyncDriver]):
         asked = request(move, key, tenant=self._tenant, **options)
         started = time.monotonic()
         try:
-            answer = await self._driver.move(asked)
+            if type(key) is Claim and self._driver.dialect == "redis":
+                answer = await self._driver.run(self._one(asked, key))
+            else:
+                answer = await self._driver.move(asked)
         except Exception as error:
             self._note(error, move, repr(key))
             raise
         if events.subscribers:
-            self._tell(answer, asked.by, started)
+            self._tell("move", answer, asked.by, started)
         return asked.finished(answer) if asked.returning else answer
 
     async def move_many(

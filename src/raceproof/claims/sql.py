@@ -1,0 +1,243 @@
+"""The slots of claims that PostgreSQL's and SQLite's texts have in common: a claim's form, as SQL.
+
+The two dialects differ in a handful of words about time (`Words`); everything that decides is written once.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+from raceproof.claims.answer import FIRST_PREDICATE, HELD, LINE, RESTING, SPENT, STATUS
+from raceproof.claims.request import ClaimRequest
+from raceproof.forms import Columns, Form, Marker, Timestamp
+from raceproof.moves import sql as moves_sql
+from raceproof.quoting import identifier, literal, parameter
+from raceproof.spec import Claimable
+from raceproof.statement import lines
+
+_EARLIER = "NOT EXISTS (SELECT 1 FROM {table} AS e WHERE {earlier})"
+
+
+class Words(Protocol):
+    """What a dialect says about time; moments are in its own type, seconds are numbers."""
+
+    def plus(self, moment: str, seconds: str) -> str: ...
+    def microseconds(self, moment: str) -> str: ...
+    def seconds_text(self, moment: str) -> str: ...
+    def greatest(self, first: str, second: str) -> str: ...
+    def step(self, column: str) -> str: ...
+    def marked_at(self, column: str) -> str: ...
+
+
+class FormSql(NamedTuple):
+    """A form as SQL on the row `t`."""
+
+    until: str
+    """When the lease is over; NULL if nobody holds the row."""
+    take: tuple[str, ...]
+    renew: tuple[str, ...]
+    give_back: tuple[str, ...]
+
+
+def form_sql(form: Form, words: Words, now: str) -> FormSql:
+    """How a claim is seen, taken, renewed and given back. After the end of a claim its fence fits no more."""
+    lease = parameter("lease")
+    match form:
+        case Columns(holder=holder, until=until, fence=fence):
+            until_, fence_ = f"t.{identifier(until)}", f"t.{identifier(fence)}"
+            # P4: grows with every claim, also where a lossy failover has forgotten the last ones
+            grown = words.greatest(f"COALESCE({fence_}, 0) + 1", words.microseconds(now))
+            ends = f"{identifier(until)} = {words.plus(now, lease)}"
+            return FormSql(
+                until=until_,
+                take=(f"{identifier(holder)} = {parameter('by')}", ends, f"{identifier(fence)} = {grown}"),
+                renew=(ends,),
+                give_back=(
+                    f"{identifier(holder)} = NULL",
+                    f"{identifier(until)} = NULL",
+                    f"{identifier(fence)} = {grown}",
+                ),
+            )
+        case Timestamp(column=column):
+            quoted = identifier(column)
+            taken = f"{quoted} = {words.greatest(now, words.step(f't.{quoted}'))}"
+            return FormSql(
+                until=words.plus(f"t.{quoted}", lease),
+                take=(taken,),
+                renew=(taken,),
+                give_back=(f"{quoted} = NULL",),
+            )
+        case Marker(column=column):
+            quoted = identifier(column)
+            written = f"{literal(form.prefix)} || {parameter('token')} || ':' || {words.seconds_text(now)}"
+            return FormSql(
+                # a text that is no marker, or a broken one, holds nothing
+                until=words.plus(words.marked_at(f"t.{quoted}"), lease),
+                take=(f"{quoted} = {written}",),
+                renew=(f"{quoted} = {written}",),
+                give_back=(f"{quoted} = NULL",),
+            )
+
+
+def free(until: str, now: str) -> str:
+    """P3: nobody holds the row, or the lease is over by the store's clock."""
+    return f"({until} IS NULL OR {until} <= {now})"
+
+
+def slots(request: ClaimRequest, words: Words, now: str) -> dict[str, str]:
+    """Everything that a search for claimable rows is filled with."""
+    claim = request.claim
+    spec = claim.lifecycle
+    form = form_sql(claim.form, words, now)
+    guards = [predicate.text(f"where_{index}") for index, predicate in enumerate(request.where)]
+    return {
+        **moves_sql.declared(spec),
+        "open": statuses(claim.open),
+        "free": free(form.until, now),
+        "until": form.until,
+        "holder": holder(claim),
+        "rested": _rested(claim, now),
+        "left": _left(claim),
+        "guards": lines(guards, " AND"),
+        "first_of_its_line": _first_of_its_line(claim),
+        "order": order(claim),
+        "take": lines((*_moving(claim, now), *form.take, *_counted(claim)), ","),
+        "fence": f"t.{identifier(claim.form.fence_column)}",
+        "attempts": f"t.{identifier(claim.attempts)}" if claim.attempts else "NULL",
+        "move": literal(claim.move.name if claim.move else claim.name),
+        "note_outcome": note_outcome(claim),
+        "now": now,
+    }
+
+
+def note_outcome(claim: Claimable[Any]) -> str:
+    """A claim that moves the row is a move in the history; one that takes it over, or leaves it, is a claim."""
+    if claim.move is None:
+        return "'claimed'"
+    return f"CASE WHEN rp_before = {literal(claim.move.target)} THEN 'claimed' ELSE 'moved' END"
+
+
+def holder(claim: Claimable[Any]) -> str:
+    """Who holds the row, as far as the form tells."""
+    match claim.form:
+        case Columns(holder=column) | Marker(column=column):
+            return f"t.{identifier(column)}"
+        case Timestamp():
+            return "NULL"
+
+
+def statuses(listed: tuple[Any, ...]) -> str:
+    return ", ".join(literal(status) for status in listed)
+
+
+def order(claim: Claimable[Any], row: str = "t.") -> str:
+    columns = claim.order_by or claim.lifecycle.key
+    return ", ".join(
+        row + identifier(column.removeprefix("-")) + (" DESC" if column.startswith("-") else "")
+        for column in columns
+    )
+
+
+def _moving(claim: Claimable[Any], now: str) -> list[str]:
+    spec = claim.lifecycle
+    written = []
+    if claim.move:
+        written.append(f"{identifier(spec.column)} = {literal(claim.move.target)}")
+        written += [f"{identifier(stamp)} = {now}" for stamp in claim.move.stamp]
+    if spec.revision:
+        written.append(f"{identifier(spec.revision)} = COALESCE(t.{identifier(spec.revision)}, 0) + 1")
+    return written
+
+
+def _counted(claim: Claimable[Any]) -> list[str]:
+    """Attempts are counted when a row is claimed, so that a crash burns one."""
+    if claim.attempts is None:
+        return []
+    return [f"{identifier(claim.attempts)} = COALESCE(t.{identifier(claim.attempts)}, 0) + 1"]
+
+
+def _left(claim: Claimable[Any]) -> str:
+    if claim.cap is None or claim.attempts is None:
+        return ""
+    return f"COALESCE(t.{identifier(claim.attempts)}, 0) < {claim.cap:d}"
+
+
+def spent(claim: Claimable[Any]) -> str:
+    """The row has had all its attempts."""
+    return f"COALESCE(t.{identifier(str(claim.attempts))}, 0) >= {claim.cap or 0:d}"
+
+
+def _rested(claim: Claimable[Any], now: str) -> str:
+    if claim.after is None:
+        return ""
+    return f"(t.{identifier(claim.after)} IS NULL OR t.{identifier(claim.after)} <= {now})"
+
+
+def _first_of_its_line(claim: Claimable[Any]) -> str:
+    """No earlier row of the same line is still open."""
+    if claim.serial is None:
+        return ""
+    spec = claim.lifecycle
+    columns = [*claim.order_by, *(column for column in spec.key if column not in claim.order_by)]
+    earlier = ", ".join(f"e.{identifier(column)}" for column in columns)
+    this = ", ".join(f"t.{identifier(column)}" for column in columns)
+    serial = identifier(claim.serial)
+    parts = [f"e.{serial} = t.{serial}", f"e.{identifier(spec.column)} IN ({statuses(claim.open)})"]
+    if spec.tenant:
+        parts.append(f"e.{identifier(spec.tenant)} = t.{identifier(spec.tenant)}")
+    parts.append(f"({earlier}) < ({this})")
+    table = moves_sql.declared(spec)["table"]
+    return _EARLIER.format(table=table, earlier=" AND ".join(parts))
+
+
+def unmet(request: ClaimRequest, filled: dict[str, str]) -> str:
+    """Why a row cannot be claimed, as one number; NULL does not hold."""
+    found = [(STATUS, f"t.{filled['status']} IN ({filled['open']})"), (HELD, filled["free"])]
+    found += [
+        (bit, filled[slot])
+        for bit, slot in ((RESTING, "rested"), (SPENT, "left"), (LINE, "first_of_its_line"))
+    ]
+    bit = FIRST_PREDICATE
+    for index, predicate in enumerate(request.where):
+        found.append((bit, predicate.text(f"where_{index}")))
+        bit *= 2
+    return moves_sql.unmet([(bit, text) for bit, text in found if text])
+
+
+def set_aside(claim: Claimable[Any], now: str) -> str:
+    """What setting a row aside writes."""
+    assert claim.exhausted is not None
+    spec = claim.lifecycle
+    written = [f"{identifier(spec.column)} = {literal(claim.exhausted.target)}"]
+    written += [f"{identifier(column)} = NULL" for column in claim.form.cleared]
+    written += [f"{identifier(stamp)} = {now}" for stamp in claim.exhausted.stamp]
+    if spec.revision:
+        written.append(f"{identifier(spec.revision)} = COALESCE(t.{identifier(spec.revision)}, 0) + 1")
+    return lines(written, ",")
+
+
+def changes(claim: Claimable[Any], words: Words, now: str, how: str, delay: str) -> str:
+    """What renewing, giving back or resting writes into a row."""
+    form = form_sql(claim.form, words, now)
+    if how == "renew":
+        return lines(form.renew, ",")
+    written = list(form.give_back)
+    spec = claim.lifecycle
+    if claim.back:
+        written.append(f"{identifier(spec.column)} = {literal(claim.back.target)}")
+        written += [f"{identifier(stamp)} = {now}" for stamp in claim.back.stamp]
+        if spec.revision:
+            written.append(f"{identifier(spec.revision)} = COALESCE(t.{identifier(spec.revision)}, 0) + 1")
+    if how == "refund" and claim.attempts:
+        # nothing was tried: the attempt is given back as well
+        column = f"t.{identifier(claim.attempts)}"
+        written.append(f"{identifier(claim.attempts)} = CASE WHEN {column} > 0 THEN {column} - 1 ELSE 0 END")
+    if how == "rest" and claim.after:
+        written.append(f"{identifier(claim.after)} = {words.plus(now, delay)}")
+    return lines(written, ",")
+
+
+def index_columns(claim: Claimable[Any]) -> str:
+    columns = claim.order_by or claim.lifecycle.key
+    return ", ".join(
+        identifier(column.removeprefix("-")) + (" DESC" if column.startswith("-") else "")
+        for column in columns
+    )

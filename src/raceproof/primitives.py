@@ -1,0 +1,53 @@
+"""The programs of every primitive in one dialect, made from those of its moves."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from raceproof.claims import ClaimRequest, PostgresClaims, RedisClaims, SqliteClaims
+from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
+from raceproof.moves.request import KeyParts
+from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
+from raceproof.spec import Claimable
+from raceproof.statement import Program, Rows
+
+
+class Claims(Protocol):
+    """The programs of claims in one dialect."""
+
+    def acquire(self, request: ClaimRequest) -> Program[list[Claim[Any, Any]]]: ...
+    def one(
+        self, request: ClaimRequest, key: Any
+    ) -> Program[Claim[Any, Any] | Taken[Any] | Missing[Any] | Unknown[Any] | Conflict[Any]]: ...
+    def set_aside(self, request: ClaimRequest) -> Program[list[SetAside[Any]]]: ...
+    def renew(
+        self, claims: Sequence[Claim[Any, Any]], lease: float, now: datetime | None, token: str
+    ) -> Program[list[Renewal[Any, Any]]]: ...
+    def give_back(
+        self,
+        claims: Sequence[Claim[Any, Any]],
+        delays: Sequence[float],
+        refund: bool,
+        reason: str | None,
+        now: Any,
+    ) -> Program[list[GivenBack[Any]]]: ...
+    def offer(self, claim: Claimable[Any], keys: Sequence[KeyParts]) -> Program[None]: ...
+    def finished(self, claims: Sequence[Claim[Any, Any]]) -> Program[None]: ...
+    def listed(self, request: ClaimRequest) -> Program[Rows]: ...
+
+
+class Primitives:
+    """What stands beside the moves of one database."""
+
+    def __init__(self, moves: Any) -> None:
+        self.claims: Claims
+        match moves:
+            case PostgresMoves():
+                self.claims = PostgresClaims(moves)
+            case SqliteMoves():
+                self.claims = SqliteClaims(moves.style)
+            case RedisMoves():
+                self.claims = RedisClaims(moves)
+            case _:
+                raise TypeError(f"{moves!r} is not a dialect's moves")
+        self.moves = moves

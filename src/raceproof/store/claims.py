@@ -1,0 +1,238 @@
+"""Claims on a store: how a call becomes a program, and what both kinds of store offer of it."""
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from uuid import uuid4
+
+from raceproof.claims import claim_request, claims_of
+from raceproof.claims.request import ClaimRequest, check_claimable, check_now
+from raceproof.driver import AsyncDriver, Driver
+from raceproof.errors import CallError
+from raceproof.look import HeldClaim, held_claims
+from raceproof.moves import request
+from raceproof.moves.request import Returning, key_parts
+from raceproof.outcome import Claim, Conflict, GivenBack, Key, Missing, Renewal, SetAside, Taken, Unknown
+from raceproof.predicate import Where
+from raceproof.spec import Claimable
+from raceproof.statement import AcknowledgementLost, Conflicted, Program
+from raceproof.store.telling import Telling
+
+S = TypeVar("S", bound=str)
+D = TypeVar("D", bound=Driver | AsyncDriver)
+Claims = Claim[Any, Any] | Iterable[Claim[Any, Any]]
+Taking = Claim[S, Any] | Taken[S] | Missing[S] | Unknown[S] | Conflict[S]
+
+
+class ClaimOptions(TypedDict, total=False):
+    """What may go along with a claim."""
+
+    by: str | None
+    """Who claims; a name of this process if it is not given."""
+    lease: float | None
+    """Seconds, if not those that the claim declares."""
+    where: Where
+    """Guards that must hold beside the declared ones."""
+    returning: Returning
+    """Columns of the row, as a dataclass or by name."""
+    now: datetime | None
+    """The time to use, for tests; the store's clock otherwise."""
+
+
+class ClaimPrograms(Telling[D], Generic[D]):
+    """The programs behind the calls."""
+
+    def _claim(
+        self, claim: Claimable[Any], limit: int, options: ClaimOptions
+    ) -> Program[list[Claim[Any, Any]]]:
+        asked = claim_request(claim, limit=limit, tenant=self._tenant, **options)
+        started = time.monotonic()
+        programs = self._driver.primitives.claims
+        try:
+            claims = yield from programs.acquire(asked)
+            aside: Sequence[SetAside[Any]] = ()
+            if len(claims) < limit and claim.exhausted is not None:
+                aside = yield from programs.set_aside(asked)
+        except (AcknowledgementLost, Conflicted) as error:
+            cause = error.__cause__ or error
+            cause.add_note(
+                f"raceproof: {claim}: rows that this call may have claimed are free after {asked.lease:g} s"
+            )
+            raise cause from None
+        self._tell_all("claim", (*claims, *aside), asked.by, started)
+        return [asked.finished(one) for one in claims] if asked.returning else claims
+
+    def _claim_one(self, claim: Claimable[Any], key: Any, options: ClaimOptions) -> Program[Taking[Any]]:
+        asked: ClaimRequest = claim_request(claim, tenant=self._tenant, **options)
+        started = time.monotonic()
+        answer = yield from self._driver.primitives.claims.one(asked, key)
+        self._tell_all("claim", (answer,), asked.by, started)
+        return asked.finished(answer) if asked.returning and isinstance(answer, Claim) else answer
+
+    def _renew(
+        self, claims: Claims, lease: float | None, now: datetime | None
+    ) -> Program[list[Renewal[Any, Any]]]:
+        found = claims_of(claims)
+        if not found:
+            return []
+        check_now(found[0].move, now)
+        started = time.monotonic()
+        programs = self._driver.primitives.claims
+        answers = yield from programs.renew(found, lease or found[0].move.lease, now, uuid4().hex)
+        self._tell_all("renew", answers, found[0].by, started)
+        return answers
+
+    def _release(
+        self, claims: Claims, reason: str | None, now: datetime | None
+    ) -> Program[list[GivenBack[Any]]]:
+        found = claims_of(claims)
+        started = time.monotonic()
+        programs = self._driver.primitives.claims
+        answers = yield from programs.give_back(found, [0.0] * len(found), True, reason, now)
+        self._tell_all("release", answers, found[0].by if found else None, started)
+        return answers
+
+    def _fail(
+        self, claims: Claims, reason: str | None, delay: float | None, now: datetime | None
+    ) -> Program[list[GivenBack[Any]]]:
+        found = claims_of(claims)
+        started = time.monotonic()
+        answers: list[Any] = [None] * len(found)
+        spent = [place for place, one in enumerate(found) if _is_spent(one)]
+        if spent:
+            ended = yield from self._exhaust([found[place] for place in spent], reason, now)
+            for place, answer in zip(spent, ended, strict=True):
+                answers[place] = answer
+        rest = [place for place in range(len(found)) if answers[place] is None]
+        if rest:
+            some = [found[place] for place in rest]
+            delays = [one.move.backoff.after(one.attempt) if delay is None else delay for one in some]
+            programs = self._driver.primitives.claims
+            given = yield from programs.give_back(some, delays, False, reason, now)
+            for place, answer in zip(rest, given, strict=True):
+                answers[place] = answer
+        self._tell_all("fail", answers, found[0].by if found else None, started)
+        return answers
+
+    def _exhaust(
+        self, claims: Sequence[Claim[Any, Any]], reason: str | None, now: datetime | None
+    ) -> Program[list[Any]]:
+        """The last attempt has failed: out of the way, by the holder's own fence."""
+        move = claims[0].move.exhausted
+        assert move is not None
+        asked = [request(move, one, reason=reason, now=now) for one in claims]
+        told = yield from self._driver.moves.many(asked)
+        yield from self._driver.primitives.claims.finished(claims)
+        return [
+            SetAside(one.key, one.move, move.target, one.attempt) if answer.won else answer
+            for one, answer in zip(claims, told, strict=True)
+        ]
+
+    def _offer(self, claim: Claimable[Any], keys: Iterable[Key]) -> Program[None]:
+        check_claimable(claim)
+        if isinstance(keys, str):
+            raise CallError(f"{claim}: offer takes several keys, not the one text {keys!r}")
+        parts = [key_parts(claim.lifecycle, key, self._tenant) for key in keys]
+        if parts:
+            yield from self._driver.primitives.claims.offer(claim, parts)
+
+    def _claims(self, claim: Claimable[Any], limit: int, now: datetime | None) -> Program[list[HeldClaim]]:
+        asked = claim_request(claim, limit=limit, tenant=self._tenant, now=now)
+        rows = yield from self._driver.primitives.claims.listed(asked)
+        return held_claims(claim, rows)
+
+
+def _is_spent(one: Claim[Any, Any]) -> bool:
+    claim = one.move
+    return claim.exhausted is not None and claim.cap is not None and one.attempt >= claim.cap
+
+
+class SyncClaims(ClaimPrograms[Driver]):
+    """Claims on a sync connection."""
+
+    def claim(
+        self, claim: Claimable[S], limit: int = 1, **options: Unpack[ClaimOptions]
+    ) -> list[Claim[S, Any]]:
+        """Take up to `limit` rows of work for this caller alone, in order, for a lease on the store's clock."""
+        return self._driver.run(self._claim(claim, limit, options))
+
+    def claim_one(self, claim: Claimable[S], key: Key, **options: Unpack[ClaimOptions]) -> Taking[S]:
+        """Take one row by its key, or learn why not."""
+        return self._driver.run(self._claim_one(claim, key, options))
+
+    def renew(
+        self, claims: Claims, lease: float | None = None, now: datetime | None = None
+    ) -> list[Renewal[Any, Any]]:
+        """Begin the lease anew; use the claims that come back from now on."""
+        return self._driver.run(self._renew(claims, lease, now))
+
+    def release(
+        self, claims: Claims, reason: str | None = None, now: datetime | None = None
+    ) -> list[GivenBack[Any]]:
+        """Give rows back untouched: they can be claimed at once, and the attempt does not count."""
+        return self._driver.run(self._release(claims, reason, now))
+
+    def fail(
+        self,
+        claims: Claims,
+        reason: str | None = None,
+        delay: float | None = None,
+        now: datetime | None = None,
+    ) -> list[GivenBack[Any]]:
+        """Give rows back after a failure: they rest for a while, or are set aside after the last attempt."""
+        return self._driver.run(self._fail(claims, reason, delay, now))
+
+    def offer(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
+        """Tell that rows are there to be claimed: wakes up workers, and on Redis lets the rows be found."""
+        return self._driver.run(self._offer(claim, keys))
+
+    def claims(self, claim: Claimable[Any], limit: int = 100, now: datetime | None = None) -> list[HeldClaim]:
+        """Who holds what, and until when; for people who look."""
+        return self._driver.run(self._claims(claim, limit, now))
+
+
+class AsyncClaims(ClaimPrograms[AsyncDriver]):
+    """Claims on an async connection."""
+
+    async def claim(
+        self, claim: Claimable[S], limit: int = 1, **options: Unpack[ClaimOptions]
+    ) -> list[Claim[S, Any]]:
+        """Take up to `limit` rows of work for this caller alone, in order, for a lease on the store's clock."""
+        return await self._driver.run(self._claim(claim, limit, options))
+
+    async def claim_one(self, claim: Claimable[S], key: Key, **options: Unpack[ClaimOptions]) -> Taking[S]:
+        """Take one row by its key, or learn why not."""
+        return await self._driver.run(self._claim_one(claim, key, options))
+
+    async def renew(
+        self, claims: Claims, lease: float | None = None, now: datetime | None = None
+    ) -> list[Renewal[Any, Any]]:
+        """Begin the lease anew; use the claims that come back from now on."""
+        return await self._driver.run(self._renew(claims, lease, now))
+
+    async def release(
+        self, claims: Claims, reason: str | None = None, now: datetime | None = None
+    ) -> list[GivenBack[Any]]:
+        """Give rows back untouched: they can be claimed at once, and the attempt does not count."""
+        return await self._driver.run(self._release(claims, reason, now))
+
+    async def fail(
+        self,
+        claims: Claims,
+        reason: str | None = None,
+        delay: float | None = None,
+        now: datetime | None = None,
+    ) -> list[GivenBack[Any]]:
+        """Give rows back after a failure: they rest for a while, or are set aside after the last attempt."""
+        return await self._driver.run(self._fail(claims, reason, delay, now))
+
+    async def offer(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
+        """Tell that rows are there to be claimed: wakes up workers, and on Redis lets the rows be found."""
+        return await self._driver.run(self._offer(claim, keys))
+
+    async def claims(
+        self, claim: Claimable[Any], limit: int = 100, now: datetime | None = None
+    ) -> list[HeldClaim]:
+        """Who holds what, and until when; for people who look."""
+        return await self._driver.run(self._claims(claim, limit, now))

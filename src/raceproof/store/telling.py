@@ -1,0 +1,67 @@
+"""What all calls on a store share: whose rows it sees, and how answers become events."""
+
+from collections.abc import Iterable
+from typing import Any, Generic, Self, TypeVar
+
+from raceproof import events
+from raceproof.driver import AsyncDriver, Driver
+from raceproof.errors import CallError
+from raceproof.spec import Claimable, Move
+from raceproof.statement import AcknowledgementLost, Conflicted
+
+D = TypeVar("D", bound=Driver | AsyncDriver)
+
+
+class Telling(Generic[D]):
+    """A driver, a tenant, and the one place where the calls of a store tell their events."""
+
+    def __init__(self, driver: D, tenant: Any = None) -> None:
+        self._driver: D = driver
+        self._tenant = tenant
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._driver.dialect}>"
+
+    @property
+    def dialect(self) -> str:
+        """Which kind of store this is: postgres, sqlite or redis."""
+        return self._driver.dialect
+
+    def for_tenant(self, tenant: Any) -> Self:
+        """The same store, seeing only the rows of one tenant."""
+        return type(self)(self._driver, tenant)
+
+    def _tell(self, operation: str, answer: Any, by: str | None, started: float) -> None:
+        move: Move[Any] | Claimable[Any] = answer.move
+        events.tell(
+            events.Event(
+                operation=operation,
+                outcome=answer.outcome,
+                lifecycle=move.lifecycle.name,
+                move=move.name,
+                key=answer.key,
+                by=by,
+                settled=self._driver.settled,
+                started=started,
+                answer=answer,
+            )
+        )
+
+    def _tell_all(self, operation: str, answers: Iterable[Any], by: str | None, started: float) -> None:
+        if events.subscribers:
+            for answer in answers:
+                self._tell(operation, answer, by, started)
+
+    def _note(self, error: Exception, move: Move[Any], what: str, some: bool = False) -> None:
+        if isinstance(error, AcknowledgementLost | Conflicted) and isinstance(error.__cause__, Exception):
+            raise error.__cause__
+        if not isinstance(error, CallError):
+            kept = (
+                "rows that moved stay moved, the same call again is safe"
+                if some
+                else "nothing of this call was kept"
+            )
+            error.add_note(
+                f"raceproof: {move} of {what} in table {move.lifecycle.table}: {kept}. "
+                "`raceproof verify` compares the table with the declaration."
+            )

@@ -1,0 +1,55 @@
+"""The lifecycle that the contract of claims is told with: work that is started, finished, given back and set aside."""
+
+from typing import Any
+
+from raceproof import Lifecycle, Spec
+from tests.contract.grounds import Ground, fresh_name
+
+FORMS: dict[str, dict[str, Any]] = {
+    "columns": {"kind_of_form": "columns"},
+    "timestamp": {"kind_of_form": "timestamp", "column": "started_at"},
+    "marker": {"kind_of_form": "marker", "column": "error", "kind": "JOB"},
+}
+
+
+def jobs(
+    ground: Ground,
+    form: str = "columns",
+    history: bool = False,
+    claim: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Spec[str]:
+    """The lifecycle on a table of its own; `claim` changes its claim, `changes` the declaration."""
+    work = {
+        "move": "start",
+        "lease": 30,
+        "form": FORMS[form],
+        "order_by": ["made_at"],
+        "attempts": "attempts",
+        "cap": 3,
+        "after": "rests_until",
+        "back": "requeue",
+        "exhausted": "give_up",
+        **(claim or {}),
+    }
+    declared: dict[str, Any] = {
+        "name": "Job",
+        "table": fresh_name("jobs"),
+        "key": "job_id",
+        "statuses": ["QUEUED", "RUNNING", "CHECKED", "DONE", "DEAD"],
+        "revision": "rev",
+        "moves": {
+            "start": {"from": ["QUEUED"], "to": "RUNNING"},
+            "requeue": {"from": ["RUNNING"], "to": "QUEUED"},
+            "check": {"from": ["RUNNING"], "to": "CHECKED", "sets": ["result"]},
+            "finish": {"from": ["RUNNING", "CHECKED"], "to": "DONE", "sets": ["result"]},
+            "give_up": {"from": ["QUEUED", "RUNNING"], "to": "DEAD"},
+        },
+        "claims": {"work": {name: value for name, value in work.items() if value is not None}},
+        **changes,
+    }
+    if history:
+        declared["history"] = fresh_name("history")
+    spec = Lifecycle.from_dict(declared)
+    ground.table(spec, {"made_at": "integer", "owner": "text"})
+    return spec
