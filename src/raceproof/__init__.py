@@ -1,5 +1,6 @@
 """raceproof: race-proof state for the rows you already have."""
 
+from raceproof.deliveries import Delivery, DeliveryState, Marked, NotSent, NoTurn, Turn, TurnLost
 from raceproof.diagram import mermaid, svg
 from raceproof.errors import CallError, DeclarationError, MissingExtra, RaceproofError, ScriptFailed
 from raceproof.events import Event, log_to, subscribe, subscribed
@@ -46,6 +47,8 @@ __all__ = [
     "Columns",
     "Conflict",
     "DeclarationError",
+    "Delivery",
+    "DeliveryState",
     "Event",
     "Explanation",
     "Finding",
@@ -54,12 +57,15 @@ __all__ = [
     "HistoryEntry",
     "Lifecycle",
     "Lost",
+    "Marked",
     "Marker",
     "Missing",
     "MissingExtra",
     "Move",
     "Moved",
+    "NoTurn",
     "NotReached",
+    "NotSent",
     "RaceproofError",
     "Refused",
     "Released",
@@ -70,6 +76,8 @@ __all__ = [
     "Taken",
     "Timestamp",
     "Trial",
+    "Turn",
+    "TurnLost",
     "Unknown",
     "bind",
     "claim",

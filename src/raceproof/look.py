@@ -39,6 +39,18 @@ class HeldClaim:
     stale: bool
 
 
+@dataclass(frozen=True, slots=True)
+class UnfinishedDelivery:
+    """A delivery that is under way, or whose end nobody knows."""
+
+    key: Any
+    state: str
+    holder: str | None
+    since: datetime | None
+    attempts: int | None
+    error: str | None
+
+
 class Looks(Protocol):
     """The reading programs of one dialect."""
 

@@ -5,7 +5,7 @@ the answer if the target is reached and raises `NotReached` otherwise. `if answe
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, Self, TypeVar
 
 from raceproof.errors import RaceproofError
 from raceproof.spec import Claimable, Move
@@ -17,12 +17,26 @@ Key = Any
 """What the caller uses to name a row: text, int, UUID, or a tuple of these for a key of several columns."""
 
 
+class Asked(Protocol):
+    """What a call asks for: a move, a claim, a delivery; it has a name and the rows that it is about."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def lifecycle(self) -> Any: ...
+
+
 class NotReached(RaceproofError):
     """`must()` was called on an answer that did not reach the target; `.answer` has the whole of it."""
 
     def __init__(self, answer: "Answer[Any, Any]") -> None:
         super().__init__(str(answer))
         self.answer = answer
+
+
+def neither_true_nor_false(answer: object) -> bool:
+    """`if answer:` would hide a loss."""
+    raise TypeError(f"an answer is neither true nor false; ask .won or .reached, or match on it ({answer})")
 
 
 class _Answer:
@@ -33,8 +47,7 @@ class _Answer:
     outcome: ClassVar[str]
     """The one word for this answer: in events, metric labels, history and logs."""
 
-    def __bool__(self) -> bool:
-        raise TypeError(f"an answer is neither true nor false; ask .won or .reached, or match on it ({self})")
+    __bool__ = neither_true_nor_false
 
 
 class _Reached(_Answer):
@@ -132,7 +145,7 @@ class Missing(_NotReached, Generic[S]):
     outcome: ClassVar[str] = "missing"
 
     key: Key
-    move: Move[S] | Claimable[S]
+    move: Asked
 
     def __str__(self) -> str:
         return f"{self.move} found no row {self.key!r} in {self.move.lifecycle.table}"
@@ -145,7 +158,7 @@ class Lost(_NotReached, Generic[S]):
     outcome: ClassVar[str] = "lost"
 
     key: Key
-    move: Move[S] | Claimable[S]
+    move: Asked
     status: S
     fence: Any
     revision: int | None = None
@@ -165,7 +178,7 @@ class Unknown(_NotReached, Generic[S]):
     outcome: ClassVar[str] = "unknown"
 
     key: Key
-    move: Move[S] | Claimable[S]
+    move: Asked
     call: str | None
     cause: BaseException
 
@@ -181,7 +194,7 @@ class Conflict(_NotReached, Generic[S]):
     outcome: ClassVar[str] = "conflict"
 
     key: Key
-    move: Move[S] | Claimable[S]
+    move: Asked
     cause: BaseException
 
     def __str__(self) -> str:

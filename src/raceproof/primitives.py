@@ -5,6 +5,16 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from raceproof.claims import ClaimRequest, PostgresClaims, RedisClaims, SqliteClaims
+from raceproof.deliveries import (
+    Delivery,
+    DeliveryState,
+    PostgresDeliveries,
+    RedisDeliveries,
+    SqliteDeliveries,
+    Turn,
+    TurnRequest,
+)
+from raceproof.deliveries.outcome import MarkAnswer, TurnAnswer
 from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
@@ -36,18 +46,33 @@ class Claims(Protocol):
     def listed(self, request: ClaimRequest) -> Program[Rows]: ...
 
 
+class Deliveries(Protocol):
+    """The programs of deliveries in one dialect."""
+
+    def take(self, request: TurnRequest) -> Program[TurnAnswer]: ...
+    def mark(
+        self, turn: Turn, state: DeliveryState, error: str | None, now: datetime | None
+    ) -> Program[MarkAnswer | Turn]: ...
+    def resolve(self, request: TurnRequest, state: DeliveryState, error: str | None) -> Program[Any]: ...
+    def listed(self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None) -> Program[Rows]: ...
+
+
 class Primitives:
     """What stands beside the moves of one database."""
 
     def __init__(self, moves: Any) -> None:
         self.claims: Claims
+        self.deliveries: Deliveries
         match moves:
             case PostgresMoves():
                 self.claims = PostgresClaims(moves)
+                self.deliveries = PostgresDeliveries(moves.style)
             case SqliteMoves():
                 self.claims = SqliteClaims(moves.style)
+                self.deliveries = SqliteDeliveries(moves.style)
             case RedisMoves():
                 self.claims = RedisClaims(moves)
+                self.deliveries = RedisDeliveries(moves)
             case _:
                 raise TypeError(f"{moves!r} is not a dialect's moves")
         self.moves = moves

@@ -12,7 +12,7 @@ from uuid import UUID
 from raceproof.errors import CallError
 from raceproof.outcome import Answer, Claim, Moved
 from raceproof.predicate import Predicate, Where, predicates
-from raceproof.spec import Claimable, Move, Spec
+from raceproof.spec import Move, Spec
 
 KeyParts = tuple[Any, ...]
 _NOTHING: Mapping[str, Any] = {}
@@ -152,7 +152,7 @@ def _of_claim(
     return claim.fence, form.fence_column, clears, tenant if claim.tenant is None else claim.tenant
 
 
-def check_texts(move: Move[Any] | Claimable[Any], texts: Iterable[Any]) -> None:
+def check_texts(move: object, texts: Iterable[Any]) -> None:
     for text in texts:
         if text is not None and (not isinstance(text, str) or not _clean(text)):
             raise CallError(f"{move}: by=, reason= and call= are valid texts without NUL, not {text!r}")
@@ -163,18 +163,26 @@ _SCALARS = (str, int, UUID)
 
 def key_parts(spec: Spec[Any], key: Any, tenant: Any) -> KeyParts:
     """A key as one value for each key column, the tenant first."""
+    return keyed_parts(spec, spec.key, spec.tenant, key, tenant)
+
+
+def keyed_parts(
+    asked: object, columns: tuple[str, ...], tenants: str | None, key: Any, tenant: Any
+) -> KeyParts:
+    """The same for anything that finds its rows by these columns."""
     parts: KeyParts = key if isinstance(key, tuple) else (key,)
-    if len(parts) != len(spec.key):
-        raise CallError(f"{spec}: a key is {_expected(spec)}, not {key!r}")
-    if spec.tenant:
+    if len(parts) != len(columns):
+        expected = columns[0] if len(columns) == 1 else "a tuple (" + ", ".join(columns) + ")"
+        raise CallError(f"{asked}: a key is {expected}, not {key!r}")
+    if tenants:
         if tenant is None:
-            raise CallError(f"{spec} has a tenant column: say whose rows with bind(…, tenant=…)")
+            raise CallError(f"{asked} has a tenant column: say whose rows with bind(…, tenant=…)")
         parts = (tenant, *parts)
     for part in parts:
         if not isinstance(part, _SCALARS) or isinstance(part, bool):
-            raise CallError(f"{spec}: a key is text, int or UUID, or a tuple of these, not {key!r}")
+            raise CallError(f"{asked}: a key is text, int or UUID, or a tuple of these, not {key!r}")
         if isinstance(part, str) and not _clean(part):
-            raise CallError(f"{spec}: a key is valid Unicode without NUL, not {key!r}")
+            raise CallError(f"{asked}: a key is valid Unicode without NUL, not {key!r}")
     return parts
 
 
@@ -198,12 +206,8 @@ def key_text(parts: KeyParts) -> str:
     return ":".join(str(part).replace("%", "%25").replace(":", "%3A") for part in parts)
 
 
-def _expected(spec: Spec[Any]) -> str:
-    return spec.key[0] if len(spec.key) == 1 else "a tuple (" + ", ".join(spec.key) + ")"
-
-
 def returned_columns(
-    move: Move[Any] | Claimable[Any], returning: type[Any] | Iterable[str]
+    move: object, returning: type[Any] | Iterable[str]
 ) -> tuple[tuple[str, ...], type[Any] | None]:
     if isinstance(returning, type):
         if not is_dataclass(returning):

@@ -6,12 +6,13 @@ Both are thin: check the call, run the program, tell the event. Everything that 
 from typing import Self
 
 from raceproof.store.claims import AsyncClaims, ClaimOptions, SyncClaims
+from raceproof.store.deliveries import AsyncDeliveries, SyncDeliveries, TurnOptions
 from raceproof.store.moves import AsyncMoves, MoveOptions, SyncMoves
 
-__all__ = ["AsyncStore", "ClaimOptions", "MoveOptions", "Store"]
+__all__ = ["AsyncStore", "ClaimOptions", "MoveOptions", "Store", "TurnOptions"]
 
 
-class Store(SyncMoves, SyncClaims):
+class Store(SyncMoves, SyncClaims, SyncDeliveries):
     """The primitives on a sync connection. Made by `bind` and `connect`."""
 
     def __enter__(self) -> Self:
@@ -25,7 +26,7 @@ class Store(SyncMoves, SyncClaims):
         self._driver.close()
 
 
-class AsyncStore(AsyncMoves, AsyncClaims):
+class AsyncStore(AsyncMoves, AsyncClaims, AsyncDeliveries):
     """The primitives on an async connection. Made by `bind` and `connect`."""
 
     async def __aenter__(self) -> Self:

@@ -1,0 +1,111 @@
+"""The answers of a delivery: a turn to send, or why there is none."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from raceproof.deliveries.declared import Delivery, DeliveryState
+from raceproof.outcome import Conflict, Missing, Unknown, neither_true_nor_false
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """This caller sends. `intent` is the idempotency key for the receiver; `in_doubt`: an earlier try may have arrived."""
+
+    outcome: ClassVar[str] = "won"
+    won: ClassVar[Literal[True]] = True
+
+    key: Any
+    move: Delivery
+    fence: Any
+    intent: str
+    by: str
+    attempt: int | None
+    state: DeliveryState
+    in_doubt: bool
+    deadline: float
+    row: Any = None
+    tenant: Any = None
+
+    __bool__ = neither_true_nor_false
+
+    def __str__(self) -> str:
+        doubt = ", an earlier try may have arrived" if self.in_doubt else ""
+        return f"{self.move} of {self.key!r} is {self.by}'s to send{doubt}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoTurn:
+    """Somebody else sends or has sent, or the end of the last try is unknown and held for a person."""
+
+    won: ClassVar[Literal[False]] = False
+
+    key: Any
+    move: Delivery
+    state: DeliveryState
+    by: str | None = None
+    since: datetime | None = None
+
+    __bool__ = neither_true_nor_false
+
+    @property
+    def outcome(self) -> str:
+        return str(self.state)
+
+    def __str__(self) -> str:
+        who = f" (by {self.by})" if self.by else ""
+        match self.state:
+            case DeliveryState.DELIVERED:
+                what = "was delivered already"
+            case DeliveryState.UNCERTAIN:
+                what = "has an unknown end; look whether it arrived, then resolve it"
+            case _:
+                what = "is being sent by somebody else"
+        return f"{self.move} of {self.key!r} {what}{who}"
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The turn was ended, and the row says so."""
+
+    won: ClassVar[Literal[True]] = True
+
+    key: Any
+    move: Delivery
+    state: DeliveryState
+
+    __bool__ = neither_true_nor_false
+
+    @property
+    def outcome(self) -> str:
+        return str(self.state)
+
+    def __str__(self) -> str:
+        return f"{self.move} of {self.key!r} is {self.state}"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLost:
+    """The turn is no longer this caller's: it was taken over, or ended; `state` is what was found."""
+
+    outcome: ClassVar[str] = "lost"
+    won: ClassVar[Literal[False]] = False
+
+    key: Any
+    move: Delivery
+    state: DeliveryState
+    by: str | None = None
+
+    __bool__ = neither_true_nor_false
+
+    def __str__(self) -> str:
+        who = f" (by {self.by})" if self.by else ""
+        return f"{self.move} of {self.key!r} is not this caller's any more: it is {self.state}{who}"
+
+
+TurnAnswer = Turn | NoTurn | Missing[Any] | Unknown[Any] | Conflict[Any]
+MarkAnswer = Marked | TurnLost | Missing[Any] | Unknown[Any] | Conflict[Any]
+
+
+class NotSent(Exception):
+    """Raise it in the body of `deliver_once` when the send has failed for sure: the next try may follow at once."""

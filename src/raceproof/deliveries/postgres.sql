@@ -1,0 +1,58 @@
+-- Deliveries on PostgreSQL: a turn to send is decided by one statement, on the row as it is after the lock.
+-- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
+
+-- Take the turn, or learn who has it.
+-- name: delivery.take
+WITH cur AS MATERIALIZED (
+    SELECT {keys}, {found_state} AS rp_state, {holder} AS rp_holder, {since} AS rp_since,
+           -- nobody has delivered it, nobody is at it (or has been for too long), and the policy allows another try
+           ({open} AND {free} AND {policy}) IS TRUE AS rp_may,
+           {doubt} AS rp_doubt
+    FROM {table} AS t
+    WHERE {key_matches}
+    FOR NO KEY UPDATE OF t
+), changed AS (
+    UPDATE {table} AS t
+    SET {take}
+    FROM cur
+    WHERE {t_is_cur}
+      AND cur.rp_may
+    RETURNING {fence} AS rp_fence, {attempts} AS rp_attempts{returning}
+)
+SELECT cur.rp_state, cur.rp_holder, cur.rp_since, cur.rp_doubt, changed.rp_fence, changed.rp_attempts{returned}
+FROM cur LEFT JOIN changed ON TRUE
+
+-- Say how the turn has ended.
+-- name: delivery.mark
+UPDATE {table} AS t
+SET {marks}
+WHERE {key_matches}
+  -- P5: only the current winner's mark is accepted; P4: its timestamp is its fence
+  AND {fence} = {$fence}
+  AND {open}
+RETURNING {fence}
+
+-- A person has looked: it arrived, or it did not.
+-- name: delivery.resolve
+UPDATE {table} AS t
+SET {marks}
+WHERE {key_matches}
+  AND {open}
+  -- only what nobody knows the end of
+  AND {doubt}
+RETURNING {fence}
+
+-- name: delivery.look
+SELECT {found_state}, {holder}, {since}
+FROM {table} AS t
+WHERE {key_matches}
+
+-- What is under way or unknown, for people who look.
+-- name: delivery.list
+SELECT {found_state}, {holder}, {since}, {attempts}, {error}, {t_keys}
+FROM {table} AS t
+WHERE {open}
+  AND {begun}
+  AND {tenant_matches?}
+ORDER BY {since}
+LIMIT {$limit}

@@ -1,0 +1,95 @@
+"""One call of a delivery, checked before the store hears of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from raceproof.deliveries.declared import Delivery, DeliveryState
+from raceproof.deliveries.outcome import Turn
+from raceproof.errors import CallError
+from raceproof.moves.request import (
+    Returning,
+    check_texts,
+    default_actor,
+    key_text,
+    keyed_parts,
+    returned_columns,
+)
+
+
+@dataclass(slots=True)
+class TurnRequest:
+    """What is asked: which delivery, of which row, by whom."""
+
+    delivery: Delivery
+    key: Any
+    parts: tuple[Any, ...]
+    by: str
+    state: DeliveryState
+    returning: tuple[str, ...]
+    row_type: type[Any] | None
+    now: datetime | None
+    tenant: Any
+
+    @property
+    def intent(self) -> str:
+        return self.delivery.intent(key_text(self.parts))
+
+    def values(self) -> dict[str, Any]:
+        found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(self.parts)}
+        return found | {
+            "by": self.by,
+            "state": str(self.state),
+            "stale": self.delivery.stale,
+            "now": self.now,
+        }
+
+    def finished(self, turn: Turn) -> Turn:
+        """The turn with its row in the form that the caller asked for."""
+        named = dict(zip(self.returning, turn.row, strict=True))
+        return replace(turn, row=self.row_type(**named) if self.row_type else named)
+
+
+def turn_request(
+    delivery: Delivery,
+    key: Any,
+    *,
+    by: str | None = None,
+    reserve: bool = False,
+    returning: Returning = None,
+    now: datetime | None = None,
+    tenant: Any = None,
+) -> TurnRequest:
+    """Check a call; every error here comes before anything was sent."""
+    if not isinstance(delivery, Delivery):
+        raise CallError(f"{delivery!r} is not a delivery; declare one with Delivery(…)")
+    if now is not None and now.tzinfo is None:
+        raise CallError(f"{delivery}: now= must have a time zone, as in datetime.now(timezone.utc)")
+    if reserve and delivery.state is None:
+        raise CallError(f"{delivery}: reserve=True needs a state= column to tell reserved from sending")
+    check_texts(delivery, (by,))
+    names, row_type = ((), None) if returning is None else returned_columns(delivery, returning)
+    state = DeliveryState.RESERVED if reserve else DeliveryState.SENDING
+    parts = delivery_parts(delivery, key, tenant)
+    return TurnRequest(delivery, key, parts, by or default_actor(), state, names, row_type, now, tenant)
+
+
+def delivery_parts(delivery: Delivery, key: Any, tenant: Any) -> tuple[Any, ...]:
+    """A key as one value for each key column, the tenant first."""
+    own = (delivery.key,) if isinstance(delivery.key, str) else delivery.key
+    return keyed_parts(delivery, own, delivery.tenant, key, tenant)
+
+
+def mark_values(
+    turn: Turn, state: DeliveryState, error: str | None, now: datetime | None
+) -> Mapping[str, Any]:
+    parts = delivery_parts(turn.move, turn.key, turn.tenant)
+    found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(parts)}
+    return found | {
+        "fence": turn.fence,
+        "state": str(state),
+        "error": error,
+        "now": now,
+        "stale": turn.move.stale,
+    }

@@ -1,0 +1,99 @@
+"""The slots of deliveries that PostgreSQL's and SQLite's texts have in common."""
+
+
+from raceproof.claims.sql import Words
+from raceproof.deliveries.declared import Delivery, DeliveryState
+from raceproof.moves.sql import column_list
+from raceproof.quoting import identifier, literal, parameter, qualified
+from raceproof.statement import lines
+
+_SENDING = literal(DeliveryState.SENDING)
+_UNCERTAIN = literal(DeliveryState.UNCERTAIN)
+
+
+def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...] = ()) -> dict[str, str]:
+    """Everything but the marks."""
+    delivering = f"t.{identifier(delivery.delivering)}"
+    stale = f"{words.plus(delivering, parameter('stale'))} <= {now}"
+    state = f"t.{identifier(delivery.state)}" if delivery.state else ""
+    keys = [identifier(column) for column in delivery.key_columns]
+    # a try that nobody has ended: it was marked so, or its sender is gone; only a reserved one has surely sent nothing
+    doubt = f"({delivering} IS NOT NULL AND {stale})"
+    free = f"({delivering} IS NULL OR {stale})"
+    if state:
+        doubt = f"({state} = {_UNCERTAIN} OR ({state} = {_SENDING} AND {stale}))"
+        free = f"({delivering} IS NULL OR {stale} OR {state} = {_UNCERTAIN})"
+    return {
+        "table": qualified(delivery.table),
+        "key_matches": lines((f"t.{key} = {parameter(f'key_{i}')}" for i, key in enumerate(keys)), " AND"),
+        "tenant_matches": f"t.{identifier(delivery.tenant)} = {parameter('key_0')}"
+        if delivery.tenant
+        else "",
+        "keys": ", ".join(f"t.{key} AS rp_key_{i}" for i, key in enumerate(keys)),
+        "t_keys": ", ".join(f"t.{key}" for key in keys),
+        "t_is_cur": " AND ".join(f"t.{key} = cur.rp_key_{i}" for i, key in enumerate(keys)),
+        "open": f"t.{identifier(delivery.delivered)} IS NULL",
+        "begun": f"{delivering} IS NOT NULL" + (f" OR {state} = {_UNCERTAIN}" if state else ""),
+        "free": free,
+        # P7: in mode hold it is tried at most once, unless it is known that nothing was sent
+        "policy": f"NOT COALESCE({doubt}, FALSE)" if delivery.policy == "hold" else "TRUE",
+        "doubt": f"COALESCE({doubt}, FALSE)",
+        "found_state": _found_state(delivery, stale),
+        "since": delivering,
+        "fence": delivering,
+        "holder": f"t.{identifier(delivery.holder)}" if delivery.holder else "NULL",
+        "error": f"t.{identifier(delivery.error)}" if delivery.error else "NULL",
+        "attempts": f"t.{identifier(delivery.attempts)}" if delivery.attempts else "NULL",
+        "take": lines(_take(delivery, words, now), ","),
+        "returning": column_list(returning, "t."),
+        "returned": column_list(returning, "changed."),
+        "bare_fence": identifier(delivery.delivering, "`"),
+        "bare_attempts": identifier(delivery.attempts, "`") if delivery.attempts else "NULL",
+        "delivered": identifier(delivery.delivered),
+    }
+
+
+def _found_state(delivery: Delivery, stale: str) -> str:
+    """The state in words, also where the table has only two timestamps."""
+    cases = [f"WHEN t.{identifier(delivery.delivered)} IS NOT NULL THEN {literal(DeliveryState.DELIVERED)}"]
+    delivering = f"t.{identifier(delivery.delivering)}"
+    if delivery.state:
+        state = f"t.{identifier(delivery.state)}"
+        cases.append(f"WHEN {state} = {_SENDING} AND {stale} THEN {_UNCERTAIN}")
+        cases.append(f"WHEN {state} IS NOT NULL THEN {state}")
+    cases.append(f"WHEN {stale} THEN {_UNCERTAIN}")
+    cases.append(f"WHEN {delivering} IS NOT NULL THEN {_SENDING}")
+    return "CASE " + " ".join(cases) + f" ELSE {literal(DeliveryState.READY)} END"
+
+
+def _take(delivery: Delivery, words: Words, now: str) -> list[str]:
+    column = identifier(delivery.delivering)
+    written = [f"{column} = {words.greatest(now, words.step(f't.{column}'))}"]
+    if delivery.state:
+        written.append(f"{identifier(delivery.state)} = {parameter('state')}")
+    if delivery.holder:
+        written.append(f"{identifier(delivery.holder)} = {parameter('by')}")
+    if delivery.attempts:
+        count = identifier(delivery.attempts)
+        written.append(f"{count} = COALESCE(t.{count}, 0) + 1")
+    return written
+
+
+def marks(delivery: Delivery, words: Words, now: str, state: DeliveryState) -> str:
+    """What the end of a turn writes; only an unknown end keeps the timestamp, for it is not over."""
+    written = []
+    column = identifier(delivery.delivering)
+    if state is DeliveryState.DELIVERED:
+        written.append(f"{identifier(delivery.delivered)} = {now}")
+    if state in (DeliveryState.DELIVERED, DeliveryState.FAILED):
+        written.append(f"{column} = NULL")
+    elif state is DeliveryState.SENDING:
+        # a renewal, or the step from reserved to sending: the turn begins anew
+        written.append(f"{column} = {words.greatest(now, words.step(f't.{column}'))}")
+    else:
+        written.append(f"{column} = t.{column}")
+    if delivery.state:
+        written.append(f"{identifier(delivery.state)} = {literal(state)}")
+    if delivery.error and state is not DeliveryState.SENDING:
+        written.append(f"{identifier(delivery.error)} = {parameter('error')}")
+    return lines(written, ",")

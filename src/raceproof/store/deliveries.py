@@ -1,0 +1,262 @@
+"""Deliveries on a store: plain calls, and `deliver_once`, which makes them around a block of code.
+
+In the block, `turn.won` says whether this caller sends. If the block ends, the delivery is marked as delivered; if it raises
+`NotSent`, as failed, and the next try may follow; if it raises anything else, or is cancelled, nobody knows: uncertain.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
+
+from raceproof.deliveries import Delivery, DeliveryState, NotSent, NoTurn, Turn, turn_request
+from raceproof.deliveries.answer import user_key
+from raceproof.deliveries.outcome import MarkAnswer, TurnAnswer
+from raceproof.driver import AsyncDriver, Driver
+from raceproof.errors import CallError
+from raceproof.events import log
+from raceproof.look import UnfinishedDelivery, moment
+from raceproof.moves.request import Returning
+from raceproof.outcome import Key
+from raceproof.statement import Program, reading
+from raceproof.store.telling import Telling
+
+D = TypeVar("D", bound=Driver | AsyncDriver)
+Probe = Callable[[Turn], bool | None]
+AsyncProbe = Callable[[Turn], Awaitable[bool | None]]
+
+
+class TurnOptions(TypedDict, total=False):
+    """What may go along with a turn."""
+
+    by: str | None
+    """Who sends; a name of this process if it is not given."""
+    reserve: bool
+    """Do not count as sending yet; say so with `sending(turn)` right before the send."""
+    returning: Returning
+    """Columns of the row, as a dataclass or by name."""
+    now: datetime | None
+    """The time to use, for tests; the store's clock otherwise."""
+
+
+class DeliveryPrograms(Telling[D], Generic[D]):
+    """The programs behind the calls."""
+
+    def _take_turn(self, delivery: Delivery, key: Key, options: TurnOptions) -> Program[TurnAnswer]:
+        asked = turn_request(delivery, key, tenant=self._tenant, **options)
+        started = time.monotonic()
+        answer = yield from self._driver.primitives.deliveries.take(asked)
+        self._tell_all("deliver", (answer,), asked.by, started)
+        return asked.finished(answer) if asked.returning and isinstance(answer, Turn) else answer
+
+    def _mark(
+        self, turn: Turn, state: DeliveryState, error: str | None, now: datetime | None
+    ) -> Program[Turn | MarkAnswer]:
+        if not isinstance(turn, Turn):
+            raise CallError(f"{turn!r} is not a turn that was won, so it cannot be ended")
+        if state is DeliveryState.UNCERTAIN and turn.move.state is None:
+            # two timestamps have no word for it: the row stays as it is, and tells so when it is stale
+            return turn
+        started = time.monotonic()
+        answer = yield from self._driver.primitives.deliveries.mark(turn, state, error, now)
+        self._tell_all("mark", (answer,), turn.by, started)
+        return answer
+
+    def _resolve(
+        self, delivery: Delivery, key: Key, arrived: bool, by: str | None, now: datetime | None
+    ) -> Program[Any]:
+        asked = turn_request(delivery, key, tenant=self._tenant, by=by, now=now)
+        state = DeliveryState.DELIVERED if arrived else DeliveryState.FAILED
+        started = time.monotonic()
+        answer = yield from reading(
+            self._driver.primitives.deliveries.resolve(asked, state, f"resolved by {asked.by}")
+        )
+        self._tell_all("resolve", (answer,), asked.by, started)
+        return answer
+
+    def _deliveries(
+        self, delivery: Delivery, limit: int, now: datetime | None
+    ) -> Program[list[UnfinishedDelivery]]:
+        rows = yield from reading(
+            self._driver.primitives.deliveries.listed(delivery, limit, self._tenant, now)
+        )
+        return [
+            UnfinishedDelivery(
+                user_key(delivery, parts), state, holder, since and moment(since), attempts, error
+            )
+            for state, holder, since, attempts, error, *parts in rows
+        ]
+
+
+def _end_of(error: BaseException) -> tuple[DeliveryState, str]:
+    """What an exception in the block says about the send."""
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    return (DeliveryState.FAILED if isinstance(error, NotSent) else DeliveryState.UNCERTAIN), text[:500]
+
+
+def _probed(turn: Turn, found: bool | None) -> DeliveryState | None:
+    """What a probe's word means: it arrived, it did not (so send), or it cannot tell."""
+    return None if found is False else DeliveryState.DELIVERED if found else DeliveryState.UNCERTAIN
+
+
+def _no_turn_after(turn: Turn, state: DeliveryState) -> NoTurn:
+    return NoTurn(turn.key, turn.move, state, None if state is DeliveryState.UNCERTAIN else turn.by)
+
+
+def _check_probe(delivery: Delivery, probe: object) -> None:
+    if (delivery.policy == "probe") != (probe is not None):
+        raise CallError(f"{delivery}: probe= goes with policy='probe', and its policy is {delivery.policy!r}")
+
+
+class SyncDeliveries(DeliveryPrograms[Driver]):
+    """Deliveries on a sync connection."""
+
+    def take_turn(self, delivery: Delivery, key: Key, **options: Unpack[TurnOptions]) -> TurnAnswer:
+        """Win the turn to send, or learn who has it."""
+        return self._driver.run(self._take_turn(delivery, key, options))
+
+    def sending(self, turn: Turn, now: datetime | None = None) -> Turn | MarkAnswer:
+        """The send begins, or goes on: the turn starts anew; use the one that comes back."""
+        return self._driver.run(self._mark(turn, DeliveryState.SENDING, None, now))
+
+    def delivered(self, turn: Turn, now: datetime | None = None) -> Turn | MarkAnswer:
+        """It was sent."""
+        return self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
+
+    def not_sent(self, turn: Turn, error: str | None = None, now: datetime | None = None) -> Turn | MarkAnswer:
+        """It was surely not sent: the next try may follow at once."""
+        return self._driver.run(self._mark(turn, DeliveryState.FAILED, error, now))
+
+    def uncertain(
+        self, turn: Turn, error: str | None = None, now: datetime | None = None
+    ) -> Turn | MarkAnswer:
+        """Nobody knows whether it was sent; the policy decides what follows."""
+        return self._driver.run(self._mark(turn, DeliveryState.UNCERTAIN, error, now))
+
+    def resolve(
+        self,
+        delivery: Delivery,
+        key: Key,
+        *,
+        arrived: bool,
+        by: str | None = None,
+        now: datetime | None = None,
+    ) -> Any:
+        """A person has looked at an uncertain one: it arrived, or it did not and may be sent again."""
+        return self._driver.run(self._resolve(delivery, key, arrived, by, now))
+
+    def deliveries(
+        self, delivery: Delivery, limit: int = 100, now: datetime | None = None
+    ) -> list[UnfinishedDelivery]:
+        """What is under way or uncertain, the oldest first; for people who look."""
+        return self._driver.run(self._deliveries(delivery, limit, now))
+
+    @contextmanager
+    def deliver_once(
+        self, delivery: Delivery, key: Key, *, probe: Probe | None = None, **options: Unpack[TurnOptions]
+    ) -> Iterator[TurnAnswer]:
+        """Send from this block if the turn is yours (`turn.won`); how the block ends is how the delivery ends."""
+        _check_probe(delivery, probe)
+        turn = self.take_turn(delivery, key, **options)
+        now = options.get("now")
+        if isinstance(turn, Turn) and turn.in_doubt and probe is not None:
+            state = _probed(turn, probe(turn))
+            if state is not None:
+                self._driver.run(self._mark(turn, state, None, now))
+                turn = _no_turn_after(turn, state)
+        if not isinstance(turn, Turn):
+            yield turn
+            return
+        try:
+            yield turn
+        except BaseException as error:
+            state, text = _end_of(error)
+            try:
+                self._driver.run(self._mark(turn, state, text, now))
+            except Exception:
+                log.exception("could not mark %s as %s", turn, state)
+            raise
+        self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
+
+
+class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
+    """Deliveries on an async connection."""
+
+    async def take_turn(self, delivery: Delivery, key: Key, **options: Unpack[TurnOptions]) -> TurnAnswer:
+        """Win the turn to send, or learn who has it."""
+        return await self._driver.run(self._take_turn(delivery, key, options))
+
+    async def sending(self, turn: Turn, now: datetime | None = None) -> Turn | MarkAnswer:
+        """The send begins, or goes on: the turn starts anew; use the one that comes back."""
+        return await self._driver.run(self._mark(turn, DeliveryState.SENDING, None, now))
+
+    async def delivered(self, turn: Turn, now: datetime | None = None) -> Turn | MarkAnswer:
+        """It was sent."""
+        return await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
+
+    async def not_sent(self, turn: Turn, error: str | None = None, now: datetime | None = None) -> Turn | MarkAnswer:
+        """It was surely not sent: the next try may follow at once."""
+        return await self._driver.run(self._mark(turn, DeliveryState.FAILED, error, now))
+
+    async def uncertain(
+        self, turn: Turn, error: str | None = None, now: datetime | None = None
+    ) -> Turn | MarkAnswer:
+        """Nobody knows whether it was sent; the policy decides what follows."""
+        return await self._driver.run(self._mark(turn, DeliveryState.UNCERTAIN, error, now))
+
+    async def resolve(
+        self,
+        delivery: Delivery,
+        key: Key,
+        *,
+        arrived: bool,
+        by: str | None = None,
+        now: datetime | None = None,
+    ) -> Any:
+        """A person has looked at an uncertain one: it arrived, or it did not and may be sent again."""
+        return await self._driver.run(self._resolve(delivery, key, arrived, by, now))
+
+    async def deliveries(
+        self, delivery: Delivery, limit: int = 100, now: datetime | None = None
+    ) -> list[UnfinishedDelivery]:
+        """What is under way or uncertain, the oldest first; for people who look."""
+        return await self._driver.run(self._deliveries(delivery, limit, now))
+
+    @asynccontextmanager
+    async def deliver_once(
+        self, delivery: Delivery, key: Key, *, probe: AsyncProbe | None = None, **options: Unpack[TurnOptions]
+    ) -> AsyncIterator[TurnAnswer]:
+        """Send from this block if the turn is yours (`turn.won`); how the block ends is how the delivery ends."""
+        _check_probe(delivery, probe)
+        turn = await self.take_turn(delivery, key, **options)
+        now = options.get("now")
+        if isinstance(turn, Turn) and turn.in_doubt and probe is not None:
+            state = _probed(turn, await probe(turn))
+            if state is not None:
+                await self._driver.run(self._mark(turn, state, None, now))
+                turn = _no_turn_after(turn, state)
+        if not isinstance(turn, Turn):
+            yield turn
+            return
+        try:
+            yield turn
+        except BaseException as error:
+            state, text = _end_of(error)
+            # P14: a cancelled block still says how it ended; the mark names the fence, so it can harm nobody
+            await _finish(self._driver.run(self._mark(turn, state, text, now)), f"{turn} as {state}")
+            raise
+        await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
+
+
+async def _finish(work: Any, what: str) -> None:
+    """Run to the end, even if the caller is cancelled meanwhile; what fails is logged."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+    except Exception:
+        log.exception("could not mark %s", what)

@@ -1,0 +1,235 @@
+"""What a delivery promises on every store (L9; P5, P7, P14). No test here knows which store it runs on."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from raceproof import (
+    AsyncStore,
+    CallError,
+    Delivery,
+    Lifecycle,
+    Marked,
+    Missing,
+    NotSent,
+    NoTurn,
+    Spec,
+    Turn,
+    TurnLost,
+)
+from tests.contract.grounds import Ground, fresh_name
+
+NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
+BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "all columns"])
+
+
+def after(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def pictures(ground: Ground, told: bool, **changes: Any) -> tuple[Delivery, Spec[str]]:
+    """A delivery on a table of its own, which has only two timestamps, or every column that can tell something."""
+    columns = (
+        {"state": "state", "holder": "sender", "error": "send_error", "attempts": "tries"} if told else {}
+    )
+    table = fresh_name("pictures")
+    delivery = Delivery("picture", table, **{"key": "job_id", **columns, **changes})
+    # the contract's grounds make tables from lifecycles; this one is there for its columns
+    moves = {
+        "a": {
+            "from": ["x"],
+            "to": "y",
+            "stamp": ["delivering_at", "delivered_at"],
+            "sets": list(columns.values()),
+        }
+    }
+    spec = Lifecycle.from_dict(
+        {
+            "name": "P",
+            "table": table,
+            "key": "job_id",
+            "statuses": ["x", "y"],
+            "column": "kind",
+            "moves": moves,
+        }
+    )
+    ground.table(spec, {"tries": "integer"} if told else None)
+    ground.put(spec, "a", "x")
+    return delivery, spec
+
+
+@asynccontextmanager
+async def once(ground: Ground, delivery: Delivery, key: str, probe: Any = None, **options: Any) -> Any:
+    """`deliver_once` of a sync or an async store."""
+    if probe is not None:
+        options["probe"] = probe.asked_async if isinstance(ground.db.store, AsyncStore) else probe.asked
+    block = ground.db.store.deliver_once(delivery, key, **options)
+    if hasattr(block, "__aenter__"):
+        async with block as turn:
+            yield turn
+    else:
+        with block as turn:
+            yield turn
+
+
+class Probe:
+    """Asks the receiver: it arrived, it did not, or it cannot tell."""
+
+    def __init__(self, found: bool | None) -> None:
+        self.found = found
+
+    def asked(self, _: Turn) -> bool | None:
+        return self.found
+
+    async def asked_async(self, _: Turn) -> bool | None:
+        return self.found
+
+
+@BOTH
+async def test_of_two_senders_one_has_the_turn_and_the_other_learns_so(ground: Ground, told: bool) -> None:
+    """A callback and a poller, and one picture."""
+    delivery, spec = pictures(ground, told)
+    async with once(ground, delivery, "a", by="callback", now=NOON) as turn:
+        assert isinstance(turn, Turn)
+        assert (turn.won, turn.in_doubt, turn.attempt) == (True, False, 1 if told else None)
+        async with once(ground, delivery, "a", by="poller", now=after(1)) as other:
+            assert isinstance(other, NoTurn)
+            assert (other.won, other.state, other.by) == (False, "sending", "callback" if told else None)
+    row = ground.get(spec, "a")
+    assert row["delivered_at"] is not None
+    assert row["delivering_at"] is None
+    late = await ground.db.take_turn(delivery, "a", now=after(1000))
+    assert isinstance(late, NoTurn)
+    assert late.state == "delivered"
+
+
+@BOTH
+async def test_a_clean_failure_frees_the_turn_for_the_next_try(ground: Ground, told: bool) -> None:
+    """It was surely not sent, so nobody need wait; the idempotency key stays the same."""
+    delivery, spec = pictures(ground, told)
+    with pytest.raises(NotSent):
+        async with once(ground, delivery, "a", now=NOON) as first:
+            raise NotSent("refused by the receiver")
+    if told:
+        assert ground.get(spec, "a")["state"] == "failed"
+        assert "refused by the receiver" in str(ground.get(spec, "a")["send_error"])
+    async with once(ground, delivery, "a", now=after(1)) as second:
+        assert isinstance(second, Turn)
+        assert (second.intent, second.in_doubt) == (first.intent, False)
+    assert ground.get(spec, "a")["delivered_at"] is not None
+
+
+@BOTH
+async def test_an_unknown_end_is_tried_again_with_the_same_key(ground: Ground, told: bool) -> None:
+    """Policy resend: a timeout in the send leaves the turn uncertain; the next one knows that it may have arrived."""
+    delivery, _ = pictures(ground, told)
+    with pytest.raises(TimeoutError):
+        async with once(ground, delivery, "a", now=NOON) as first:
+            raise TimeoutError
+    async with once(ground, delivery, "a", now=after(301)) as second:
+        assert isinstance(second, Turn)
+        assert (second.in_doubt, second.intent) == (True, first.intent)
+
+
+@BOTH
+async def test_held_unknowns_are_never_sent_again_until_somebody_has_looked(
+    ground: Ground, told: bool
+) -> None:
+    """Policy hold: at most once, and the unknown is shown."""
+    delivery, _ = pictures(ground, told, policy="hold")
+    with pytest.raises(TimeoutError):
+        async with once(ground, delivery, "a", now=NOON):
+            raise TimeoutError
+    for later in (301, 100_000):
+        held = await ground.db.take_turn(delivery, "a", now=after(later))
+        assert isinstance(held, NoTurn)
+        assert held.state == "uncertain"
+    assert isinstance(await ground.db.resolve(delivery, "a", arrived=False, by="ops", now=after(400)), Marked)
+    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(401)), Turn)
+
+
+@BOTH
+async def test_a_probe_is_asked_before_an_unknown_one_is_sent_again(ground: Ground, told: bool) -> None:
+    """It arrived: nothing is sent. It did not: it is sent. It cannot tell: it stays uncertain."""
+    for found, expected in ((True, "delivered"), (None, "uncertain"), (False, "sent")):
+        delivery, spec = pictures(ground, told, policy="probe")
+        with pytest.raises(TimeoutError):
+            async with once(ground, delivery, "a", probe=Probe(None), now=NOON):
+                raise TimeoutError
+        sent = False
+        async with once(ground, delivery, "a", probe=Probe(found), now=after(301)) as turn:
+            sent = turn.won
+        assert sent == (expected == "sent")
+        assert (ground.get(spec, "a")["delivered_at"] is not None) == (expected != "uncertain")
+        if expected == "uncertain":
+            assert isinstance(turn, NoTurn)
+            assert turn.state == "uncertain"
+
+
+@BOTH
+async def test_a_late_sender_can_mark_nothing(ground: Ground, told: bool) -> None:
+    """P5: the slow first sender neither completes nor frees the turn of the second."""
+    delivery, spec = pictures(ground, told)
+    late = await ground.db.take_turn(delivery, "a", by="late", now=NOON)
+    current = await ground.db.take_turn(delivery, "a", by="next", now=after(301))
+    assert isinstance(current, Turn)
+    for answer in (
+        await ground.db.delivered(late, now=after(302)),
+        await ground.db.not_sent(late, now=after(302)),
+        await ground.db.sending(late, now=after(302)),
+    ):
+        assert isinstance(answer, TurnLost)
+        assert answer.state == "sending"
+    assert ground.get(spec, "a")["delivered_at"] is None
+    assert isinstance(await ground.db.delivered(current, now=after(303)), Marked)
+    assert isinstance(await ground.db.not_sent(current, now=after(304)), TurnLost)
+
+
+async def test_a_crash_before_the_send_is_known_to_be_one(ground: Ground) -> None:
+    """Reserved is not sending: after the stale time it may be sent, even in mode hold, and it is not in doubt."""
+    delivery, _ = pictures(ground, True, policy="hold")
+    turn = await ground.db.take_turn(delivery, "a", reserve=True, now=NOON)
+    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(10)), NoTurn)
+    again = await ground.db.take_turn(delivery, "a", reserve=True, now=after(301))
+    assert isinstance(again, Turn)
+    assert again.in_doubt is False
+    assert isinstance(await ground.db.sending(turn, now=after(302)), TurnLost)
+    sending = await ground.db.sending(again, now=after(302))
+    assert isinstance(sending, Turn)
+    assert isinstance(await ground.db.delivered(sending, now=after(303)), Marked)
+
+
+async def test_a_long_send_renews_its_turn(ground: Ground) -> None:
+    """The turn that comes back is the one to use."""
+    delivery, _ = pictures(ground, False)
+    turn = await ground.db.take_turn(delivery, "a", now=NOON)
+    renewed = await ground.db.sending(turn, now=after(200))
+    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(400)), NoTurn)
+    assert isinstance(await ground.db.delivered(turn, now=after(401)), TurnLost)
+    assert isinstance(await ground.db.delivered(renewed, now=after(401)), Marked)
+
+
+async def test_a_cancelled_send_is_uncertain(ground: Ground) -> None:
+    """P14: nobody knows what the receiver got."""
+    delivery, spec = pictures(ground, True)
+    with pytest.raises(asyncio.CancelledError):
+        async with once(ground, delivery, "a", now=NOON):
+            raise asyncio.CancelledError
+    assert ground.get(spec, "a")["state"] == "uncertain"
+
+
+async def test_rows_that_are_not_there_and_calls_that_cannot_be(ground: Ground) -> None:
+    """Errors of the call come before anything is sent."""
+    delivery, _ = pictures(ground, False)
+    assert isinstance(await ground.db.take_turn(delivery, "nobody", now=NOON), Missing)
+    with pytest.raises(CallError, match="needs a state= column"):
+        await ground.db.take_turn(delivery, "a", reserve=True)
+    with pytest.raises(CallError, match="probe= goes with"):
+        async with once(ground, replace(delivery, policy="probe"), "a"):
+            pass
+    with pytest.raises(CallError, match="not a turn"):
+        await ground.db.delivered(await ground.db.take_turn(delivery, "nobody"))
