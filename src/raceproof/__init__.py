@@ -1,5 +1,6 @@
 """raceproof: race-proof state for the rows you already have."""
 
+from raceproof.attempts import Attempts, Kept, Rejected, Started
 from raceproof.deliveries import Delivery, DeliveryState, Marked, NotSent, NoTurn, Turn, TurnLost
 from raceproof.diagram import mermaid, svg
 from raceproof.errors import CallError, DeclarationError, MissingExtra, RaceproofError, ScriptFailed
@@ -27,7 +28,7 @@ from raceproof.outcome import (
 )
 from raceproof.predicate import column, sql
 from raceproof.schema import history_ddl
-from raceproof.spec import Backoff, Claimable, History, Move, Spec
+from raceproof.spec import Backoff, Claimable, Expiry, History, Move, Spec
 from raceproof.store import AsyncStore, Store
 from raceproof.stores.bind import bind
 from raceproof.stores.connect import connect
@@ -40,6 +41,7 @@ __all__ = [
     "Already",
     "Answer",
     "AsyncStore",
+    "Attempts",
     "Backoff",
     "CallError",
     "Claim",
@@ -50,11 +52,13 @@ __all__ = [
     "Delivery",
     "DeliveryState",
     "Event",
+    "Expiry",
     "Explanation",
     "Finding",
     "HeldClaim",
     "History",
     "HistoryEntry",
+    "Kept",
     "Lifecycle",
     "Lost",
     "Marked",
@@ -68,10 +72,12 @@ __all__ = [
     "NotSent",
     "RaceproofError",
     "Refused",
+    "Rejected",
     "Released",
     "ScriptFailed",
     "SetAside",
     "Spec",
+    "Started",
     "Store",
     "Taken",
     "Timestamp",

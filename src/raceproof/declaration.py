@@ -9,7 +9,7 @@ from raceproof.errors import DeclarationError
 from raceproof.predicate import Comparison, from_data, predicates
 from raceproof.problems import Problems
 from raceproof.quoting import identifier, literal, qualified
-from raceproof.spec import Claimable, History, Move, Spec
+from raceproof.spec import Claimable, Expiry, History, Move, Spec
 
 S = TypeVar("S", bound=str)
 
@@ -29,6 +29,7 @@ def build_spec(
     fence: str | None = None,
     tenant: str | None = None,
     history: History | None = None,
+    expires: Expiry | None = None,
 ) -> Spec[S]:
     """Check a declaration and freeze it."""
     problems = Problems(name)
@@ -77,6 +78,7 @@ def build_spec(
         fence=fence,
         tenant=tenant,
         history=history,
+        expires=expires,
     )
     for move_name, one in moves.items():
         bound[move_name] = Move(
@@ -169,6 +171,7 @@ _KEYS = frozenset(
         "fence",
         "tenant",
         "history",
+        "expires",
     )
 )
 _MOVE_KEYS = frozenset(("from", "to", "stamp", "sets", "where"))
@@ -210,6 +213,7 @@ def spec_from_dict(data: Mapping[str, Any]) -> Spec[str]:
         fence=data.get("fence"),
         tenant=data.get("tenant"),
         history=History(history) if isinstance(history, str) else History(**history) if history else None,
+        expires=Expiry(*data["expires"]) if "expires" in data else None,
     )
 
 

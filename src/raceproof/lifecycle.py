@@ -21,7 +21,7 @@ from raceproof.errors import CallError, DeclarationError
 from raceproof.forms import Columns, Form
 from raceproof.predicate import Where, predicates
 from raceproof.quoting import literal
-from raceproof.spec import Backoff, Claimable, History, Move, Spec
+from raceproof.spec import Backoff, Claimable, Expiry, History, Move, Spec
 
 S = TypeVar("S", bound=str)
 
@@ -103,6 +103,7 @@ class Lifecycle(Generic[S]):
         fence: str | None = None,
         tenant: str | None = None,
         history: History | str | None = None,
+        expires: Expiry | None = None,
     ) -> None:
         super().__init_subclass__()
         statuses = _statuses(cls)
@@ -120,6 +121,7 @@ class Lifecycle(Generic[S]):
             fence=fence,
             tenant=tenant,
             history=History(history) if isinstance(history, str) else history,
+            expires=expires,
         )
         for name, bound in (*cls.spec.moves.items(), *cls.spec.claims.items()):
             setattr(cls, name, bound)

@@ -4,6 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from raceproof.attempts import (
+    PostgresAttempts,
+    RedisAttempts,
+    SqliteAttempts,
+    StartAnswer,
+    StartRequest,
+)
 from raceproof.claims import ClaimRequest, PostgresClaims, RedisClaims, SqliteClaims
 from raceproof.deliveries import (
     Delivery,
@@ -57,22 +64,34 @@ class Deliveries(Protocol):
     def listed(self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None) -> Program[Rows]: ...
 
 
+class Attempting(Protocol):
+    """The programs of attempts in one dialect."""
+
+    def start(self, asked: StartRequest) -> Program[StartAnswer]: ...
+    def current(self, asked: StartRequest) -> Program[Sequence[Any] | None]: ...
+    def expired(self, asked: StartRequest, limit: int) -> Program[Rows]: ...
+
+
 class Primitives:
     """What stands beside the moves of one database."""
 
     def __init__(self, moves: Any) -> None:
         self.claims: Claims
         self.deliveries: Deliveries
+        self.attempts: Attempting
         match moves:
             case PostgresMoves():
                 self.claims = PostgresClaims(moves)
                 self.deliveries = PostgresDeliveries(moves.style)
+                self.attempts = PostgresAttempts(moves)
             case SqliteMoves():
                 self.claims = SqliteClaims(moves.style)
                 self.deliveries = SqliteDeliveries(moves.style)
+                self.attempts = SqliteAttempts(moves)
             case RedisMoves():
                 self.claims = RedisClaims(moves)
                 self.deliveries = RedisDeliveries(moves)
+                self.attempts = RedisAttempts(moves)
             case _:
                 raise TypeError(f"{moves!r} is not a dialect's moves")
         self.moves = moves

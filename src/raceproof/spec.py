@@ -22,6 +22,14 @@ class History:
     losers: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """How many seconds Redis keeps a row: one that is open, from when it is made, and one that has ended, from then on."""
+
+    open: float
+    ended: float
+
+
 @dataclass(frozen=True, eq=False)
 class Move(Generic[S]):
     """One named move: from any of `sources` to `target`. Made by `move(…)`, bound to its lifecycle by the class."""
@@ -125,6 +133,7 @@ class Spec(Generic[S]):
     fence: str | None = None
     tenant: str | None = None
     history: History | None = None
+    expires: Expiry | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -180,6 +189,8 @@ class Spec(Generic[S]):
         for option in ("revision", "fence", "tenant"):
             if getattr(self, option) is not None:
                 data[option] = getattr(self, option)
+        if self.expires:
+            data["expires"] = [self.expires.open, self.expires.ended]
         if self.claims:
             data["claims"] = {name: _claim_to_dict(one) for name, one in self.claims.items()}
         if self.history:

@@ -58,6 +58,27 @@ def transaction(begin: Statement, body: Program[T]) -> Program[T]:
     return result
 
 
+def inside(program: Program[T]) -> Program[T]:
+    """A program as a part of a transaction that is open already: its own BEGIN and COMMIT are nothing."""
+    try:
+        statement = next(program)
+        while True:
+            if statement.text in ("BEGIN", "COMMIT", "ROLLBACK"):
+                statement = program.send(())
+                continue
+            try:
+                rows = yield statement
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                statement = program.throw(error)
+            else:
+                statement = program.send(rows)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
 def reading(program: Program[T]) -> Program[T]:
     """A program that only reads: a lost answer or a conflict is just the driver's error, as it was."""
     try:

@@ -67,7 +67,7 @@ async def once(ground: Ground, delivery: Delivery, key: str, probe: Any = None, 
     """`deliver_once` of a sync or an async store."""
     if probe is not None:
         options["probe"] = probe.asked_async if isinstance(ground.db.store, AsyncStore) else probe.asked
-    block = ground.db.store.deliver_once(delivery, key, **options)
+    block: Any = ground.db.store.deliver_once(delivery, key, **options)
     if hasattr(block, "__aenter__"):
         async with block as turn:
             yield turn

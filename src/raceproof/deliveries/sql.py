@@ -1,6 +1,5 @@
 """The slots of deliveries that PostgreSQL's and SQLite's texts have in common."""
 
-
 from raceproof.claims.sql import Words
 from raceproof.deliveries.declared import Delivery, DeliveryState
 from raceproof.moves.sql import column_list

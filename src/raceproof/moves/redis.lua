@@ -6,6 +6,7 @@
 --       5 the time to use in seconds, '' for the server's · 6 the guards as JSON [[column, operator, value] …] or ''
 --       7 the history: '', 'winners' or 'losers' too · 8 the lifecycle · 9 the move
 --       10 how many sources · 11 how many stamps · 12 how many columns to return · 13 how many values for each row
+--       14 in how many milliseconds a row that has moved is to be gone, '' for never
 --       then the sources, the stamps, the columns to return, and for each row, unless 13 says none:
 --       fence, revision, by, reason, call, '1' if the call may be a repeated one, {set: …, clear: …} as JSON; '' where not given
 -- returns for each row {before, revision, fence, unmet, won, revision after, by, replayed, returned columns …}, {} if missing,
@@ -13,7 +14,7 @@
 
 local column, target, revision_column, fence_column = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local history = ARGV[7] ~= ''
-local first_source, first_stamp = 14, 14 + ARGV[10]
+local first_source, first_stamp = 15, 15 + ARGV[10]
 local first_returned = first_stamp + ARGV[11]
 local first_value = first_returned + ARGV[12]
 local values = tonumber(ARGV[13])
@@ -125,6 +126,10 @@ local function decide(row, stream, at)
     end
     for i = first_stamp, first_returned - 1 do redis.call('HSET', row, ARGV[i], now()) end
     for i = first_returned, first_value - 1 do answer[#answer + 1] = redis.call('HGET', row, ARGV[i]) end
+  end
+  if won and ARGV[14] ~= '' then
+    redis.call('PEXPIRE', row, ARGV[14])
+    if history then redis.call('PEXPIRE', stream, ARGV[14]) end
   end
   if history and (won or ARGV[7] == 'losers') then
     redis.call('XADD', stream, '*', 'lifecycle', ARGV[8], 'move', ARGV[9], 'outcome', outcome,

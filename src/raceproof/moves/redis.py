@@ -45,10 +45,19 @@ class RedisMoves:
         return self.history_of_text(spec, key_text(parts))
 
     def row_of_text(self, spec: Spec[Any], text: str) -> str:
-        return f"{spec.table}:{{{text}}}" if self.cluster else f"{spec.table}:{text}"
+        return f"{spec.table}:{self._tagged(spec, text)}"
 
     def history_of_text(self, spec: Spec[Any], text: str) -> str:
-        return f"{spec.table}/history:{{{text}}}" if self.cluster else f"{spec.table}/history:{text}"
+        return f"{spec.table}/history:{self._tagged(spec, text)}"
+
+    def _tagged(self, spec: Spec[Any], text: str) -> str:
+        """On a cluster the key is the hash tag, or, where there is one, the tenant: all its rows are in one slot."""
+        if not self.cluster:
+            return text
+        if spec.tenant:
+            tenant, _, rest = text.partition(":")
+            return f"{{{tenant}}}:{rest}"
+        return f"{{{text}}}"
 
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
         """Move one row by its key."""
@@ -175,6 +184,9 @@ def _description(request: MoveRequest) -> list[str]:
         str(len(move.stamp)),
         str(len(request.returning)),
         "7" if own else "0",
+        ""
+        if spec.expires is None or move.target not in spec.terminal
+        else f"{spec.expires.ended * 1000:.0f}",
         *(str(source) for source in move.sources),
         *move.stamp,
         *request.returning,
@@ -197,7 +209,7 @@ def _own_values(request: MoveRequest) -> tuple[str, ...]:
     """What is particular to one row."""
     change = ""
     if request.set or request.clears:
-        values = {name: _field(name, value) for name, value in request.set.items() if value is not None}
+        values = {name: field_text(name, value) for name, value in request.set.items() if value is not None}
         cleared = [*request.clears, *(name for name, value in request.set.items() if value is None)]
         change = json.dumps({"set": values, "clear": cleared})
     return (
@@ -211,7 +223,7 @@ def _own_values(request: MoveRequest) -> tuple[str, ...]:
     )
 
 
-def _field(column: str, value: Any) -> str:
+def field_text(column: str, value: Any) -> str:
     """A value as a hash field: Redis keeps texts."""
     if isinstance(value, bytes | bytearray | list | dict | tuple | set):
         raise CallError(
@@ -266,19 +278,19 @@ def _keys(spec: Spec[Any], parts: KeyParts, names: Sequence[Any]) -> Iterator[tu
         text = text_of(name)[len(spec.table) + 1 :]
         key = key_of_member(spec, text, parts[0] if spec.tenant else None)
         if key is not None:
-            yield key, _parts_of_text(spec, text)
+            yield key, parts_of_text(spec, text)
 
 
 def key_of_member(spec: Spec[Any], text: str, tenant: Any) -> Any:
     """The key that a text stands for, as the caller writes it; None if it is not one, or of another tenant."""
-    found = _parts_of_text(spec, text)
+    found = parts_of_text(spec, text)
     if len(found) != len(spec.key_columns) or (spec.tenant and found[0] != str(tenant)):
         return None
     own = found[1:] if spec.tenant else found
     return own if len(own) > 1 else own[0]
 
 
-def _parts_of_text(spec: Spec[Any], text: str) -> KeyParts:
+def parts_of_text(spec: Spec[Any], text: str) -> KeyParts:
     return tuple(_unescape(part) for part in text.split(":")) if len(spec.key_columns) > 1 else (text,)
 
 

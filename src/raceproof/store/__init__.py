@@ -5,14 +5,15 @@ Both are thin: check the call, run the program, tell the event. Everything that 
 
 from typing import Self
 
+from raceproof.store.attempts import AsyncAttempts, StartOptions, SyncAttempts
 from raceproof.store.claims import AsyncClaims, ClaimOptions, SyncClaims
 from raceproof.store.deliveries import AsyncDeliveries, SyncDeliveries, TurnOptions
 from raceproof.store.moves import AsyncMoves, MoveOptions, SyncMoves
 
-__all__ = ["AsyncStore", "ClaimOptions", "MoveOptions", "Store", "TurnOptions"]
+__all__ = ["AsyncStore", "ClaimOptions", "MoveOptions", "StartOptions", "Store", "TurnOptions"]
 
 
-class Store(SyncMoves, SyncClaims, SyncDeliveries):
+class Store(SyncMoves, SyncClaims, SyncDeliveries, SyncAttempts):
     """The primitives on a sync connection. Made by `bind` and `connect`."""
 
     def __enter__(self) -> Self:
@@ -26,7 +27,7 @@ class Store(SyncMoves, SyncClaims, SyncDeliveries):
         self._driver.close()
 
 
-class AsyncStore(AsyncMoves, AsyncClaims, AsyncDeliveries):
+class AsyncStore(AsyncMoves, AsyncClaims, AsyncDeliveries, AsyncAttempts):
     """The primitives on an async connection. Made by `bind` and `connect`."""
 
     async def __aenter__(self) -> Self:

@@ -125,7 +125,9 @@ class SyncDeliveries(DeliveryPrograms[Driver]):
         """It was sent."""
         return self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
 
-    def not_sent(self, turn: Turn, error: str | None = None, now: datetime | None = None) -> Turn | MarkAnswer:
+    def not_sent(
+        self, turn: Turn, error: str | None = None, now: datetime | None = None
+    ) -> Turn | MarkAnswer:
         """It was surely not sent: the next try may follow at once."""
         return self._driver.run(self._mark(turn, DeliveryState.FAILED, error, now))
 
@@ -196,7 +198,9 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
         """It was sent."""
         return await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
 
-    async def not_sent(self, turn: Turn, error: str | None = None, now: datetime | None = None) -> Turn | MarkAnswer:
+    async def not_sent(
+        self, turn: Turn, error: str | None = None, now: datetime | None = None
+    ) -> Turn | MarkAnswer:
         """It was surely not sent: the next try may follow at once."""
         return await self._driver.run(self._mark(turn, DeliveryState.FAILED, error, now))
 

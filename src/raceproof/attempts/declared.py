@@ -1,0 +1,67 @@
+"""One active attempt for an owner, declared once: whose attempts, and how a new one ends the old one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from raceproof.errors import DeclarationError
+from raceproof.lifecycle import Lifecycle, spec_of
+from raceproof.quoting import identifier
+from raceproof.spec import Move, Spec
+
+
+@dataclass(frozen=True, eq=False)
+class Attempts:
+    """The attempts of an owner: rows of a lifecycle, of which at most one is open.
+
+    `supersede` is the move that ends an open one when the next begins, and `link` the column among its `sets` that then
+    names its successor. `started` is stamped when an attempt begins; with `ttl`, an open one older than that is no longer
+    the owner's current one. Further columns are given with each start.
+    """
+
+    of: type[Lifecycle[Any]] | Spec[Any]
+    owner: str
+    supersede: Move[Any]
+    link: str | None = None
+    started: str | None = None
+    ttl: float | None = None
+    active_key: str | None = None
+    """Redis: the name before the owner in the key of the pointer to the active attempt; `<table>/active` if not given."""
+    owned_key: str | None = None
+    """Redis: the name before the owner in the key of the set of its attempts; `<table>/owned` if not given."""
+
+    def __post_init__(self) -> None:
+        spec = self.lifecycle
+        identifier(self.owner)
+        for column in (self.started, self.link):
+            if column is not None:
+                identifier(column)
+        problem = ""
+        if self.supersede.lifecycle is not spec:
+            problem = f"supersede= is a move of {spec}"
+        elif self.supersede.target not in spec.terminal:
+            problem = f"{self.supersede} must lead to an end, not to {self.supersede.target!r}"
+        elif missing := [status for status in self.open if status not in self.supersede.sources]:
+            problem = f"{self.supersede} must lead from every open status, also from {', '.join(missing)}"
+        elif self.link is not None and self.link not in self.supersede.sets:
+            problem = f"link={self.link!r} must be one of the columns that {self.supersede} sets"
+        elif self.ttl is not None and self.started is None:
+            problem = "ttl= needs started=, the column that tells when an attempt began"
+        if problem:
+            raise DeclarationError(f"attempts of {spec}: {problem}")
+
+    @property
+    def lifecycle(self) -> Spec[Any]:
+        return spec_of(self.of)
+
+    @property
+    def name(self) -> str:
+        return "attempt"
+
+    @property
+    def open(self) -> tuple[Any, ...]:
+        """The statuses of an attempt that has not ended."""
+        spec = self.lifecycle
+        return tuple(status for status in spec.statuses if status not in spec.terminal)
+
+    def __str__(self) -> str:
+        return f"{self.lifecycle.name}.attempt"

@@ -1,0 +1,44 @@
+-- Attempts on PostgreSQL. Starters of one owner go one after the other: the lock is taken in a statement of its own, so
+-- that the next one sees what the last one has committed. It ends with the transaction, so a pooler may stand in front.
+
+-- name: attempt.lock
+SELECT pg_advisory_xact_lock(hashtextextended({lifecycle} || ':' || {$owner_text}::text, 0))
+
+-- The open attempts of the owner, and the row of this key, whoever has it.
+-- name: attempt.look
+SELECT t.{status}::text, {owner_text}, {fresh}, t.{status} IN ({open}), {t_keys}
+FROM {table} AS t
+WHERE (t.{owner} = {$owner} AND t.{status} IN ({open}))
+   OR ({key_matches})
+-- P9: nobody ends or changes them while this is decided
+FOR NO KEY UPDATE OF t
+
+-- name: attempt.insert
+INSERT INTO {table} ({columns})
+VALUES ({values})
+ON CONFLICT DO NOTHING
+RETURNING {key_text}
+
+-- name: attempt.note
+INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, at)
+VALUES ({lifecycle}, {$key}, 'attempt', 'started', NULL, {initial}, {first_revision}, {$by}, {now})
+
+-- name: attempt.current
+SELECT {t_keys}
+FROM {table} AS t
+WHERE t.{owner} = {$owner}
+  AND t.{status} IN ({open})
+  AND {fresh}
+
+-- Open attempts whose time is over.
+-- name: attempt.expired
+SELECT {t_keys}
+FROM {table} AS t
+WHERE t.{status} IN ({open})
+  AND NOT {fresh}
+LIMIT {$limit}
+
+-- At most one open attempt for an owner, also for those who do not ask us.
+-- name: attempt.index
+CREATE UNIQUE INDEX IF NOT EXISTS {index_name} ON {table} ({owner})
+WHERE {status} IN ({open});

@@ -1,0 +1,57 @@
+"""One start of an attempt, checked before the store hears of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from raceproof.attempts.declared import Attempts
+from raceproof.errors import CallError
+from raceproof.moves.request import check_texts, key_parts
+from raceproof.quoting import identifier
+
+WhenOpen = Literal["supersede", "keep", "reject"]
+
+
+@dataclass(slots=True)
+class StartRequest:
+    """What is asked: a new attempt of an owner, and what to do if it has one that is open."""
+
+    attempts: Attempts
+    owner: Any
+    key: Any
+    parts: tuple[Any, ...]
+    when_open: WhenOpen
+    columns: Mapping[str, Any]
+    by: str | None
+    now: datetime | None
+    tenant: Any
+
+
+def start_request(
+    attempts: Attempts,
+    owner: Any,
+    key: Any,
+    *,
+    when_open: WhenOpen = "supersede",
+    columns: Mapping[str, Any] | None = None,
+    by: str | None = None,
+    now: datetime | None = None,
+    tenant: Any = None,
+) -> StartRequest:
+    """Check a call; every error here comes before anything was sent."""
+    if not isinstance(attempts, Attempts):
+        raise CallError(f"{attempts!r} is not a declaration of attempts; make one with Attempts(…)")
+    if when_open not in ("supersede", "keep", "reject"):
+        raise CallError(f"{attempts}: when_open= is supersede, keep or reject, not {when_open!r}")
+    if now is not None and now.tzinfo is None:
+        raise CallError(f"{attempts}: now= must have a time zone, as in datetime.now(timezone.utc)")
+    spec = attempts.lifecycle
+    own = {*spec.key_columns, spec.column, spec.revision, attempts.owner, attempts.started}
+    for column in columns or ():
+        identifier(column)
+        if column in own and not (column == attempts.owner == spec.tenant):
+            raise CallError(f"{attempts}: column {column!r} has a role of its own and cannot be given")
+    check_texts(attempts, (by, owner if isinstance(owner, str) else None))
+    parts = key_parts(spec, key, tenant)
+    return StartRequest(attempts, owner, key, parts, when_open, columns or {}, by, now, tenant)

@@ -1,0 +1,202 @@
+"""Attempts on PostgreSQL and SQLite: one transaction, in which starters of one owner go one after the other.
+
+What ends the old attempt is an ordinary guarded move, with its history.
+"""
+
+from collections.abc import Hashable, Sequence
+from datetime import datetime
+from typing import Any
+
+from raceproof.attempts.declared import Attempts
+from raceproof.attempts.outcome import Kept, Rejected, StartAnswer, Started
+from raceproof.attempts.request import StartRequest
+from raceproof.claims.postgres import PostgresWords
+from raceproof.claims.sqlite import SqliteWords
+from raceproof.errors import CallError
+from raceproof.moves import sql as moves_sql
+from raceproof.moves.request import key_text, request
+from raceproof.moves.sqlite import bindable
+from raceproof.outcome import Conflict, Unknown
+from raceproof.quoting import identifier, literal, parameter, split_qualified
+from raceproof.statement import (
+    BEGIN,
+    AcknowledgementLost,
+    Conflicted,
+    Prepared,
+    Program,
+    Rows,
+    Statement,
+    inside,
+    templates,
+    transaction,
+)
+
+
+class PostgresAttempts:
+    """The programs of attempts on PostgreSQL; texts are rendered once and kept."""
+
+    file = "postgres.sql"
+    words: Any = PostgresWords()
+    cast = "{}::text"
+
+    def __init__(self, moves: Any) -> None:
+        self._moves = moves
+        self._prepared: dict[Hashable, Prepared] = {}
+
+    def start(self, asked: StartRequest) -> Program[StartAnswer]:
+        """Make a row the owner's active attempt; end, keep or respect the one that is open."""
+        try:
+            return (yield from transaction(self._begin(asked), self._start(asked)))
+        except AcknowledgementLost as error:
+            return Unknown(asked.key, asked.attempts, None, error.__cause__ or error)
+        except Conflicted as error:
+            return Conflict(asked.key, asked.attempts, error.__cause__ or error)
+
+    def _start(self, asked: StartRequest) -> Program[StartAnswer]:
+        attempts = asked.attempts
+        spec = attempts.lifecycle
+        values = self._values(asked)
+        yield from self._lock(asked, values)
+        found = yield self._text("attempt.look", asked).bind(values)
+        wanted = key_text(asked.parts)
+        others: list[Any] = []
+        for status, owner, fresh, is_open, *parts in found:
+            if key_text(tuple(parts)) != wanted:
+                others.append((status, fresh, parts))
+            elif is_open and fresh and owner == str(asked.owner):
+                return Started(asked.key, attempts, asked.owner, None, replayed=True)
+            else:
+                # P9: an attempt that has ended is never begun anew, nor taken from another owner
+                return Rejected(asked.key, attempts, asked.owner, status)
+        for status, fresh, parts in others:
+            active = _user_key(spec, parts)
+            if fresh and asked.when_open == "keep":
+                return Kept(active, attempts, asked.owner, status)
+            if fresh and asked.when_open == "reject":
+                return Rejected(asked.key, attempts, asked.owner, status, active)
+        superseded = None
+        for _, _, parts in others:
+            superseded = _user_key(spec, parts)
+            change = (
+                {attempts.link: asked.key if not isinstance(asked.key, tuple) else wanted}
+                if attempts.link
+                else None
+            )
+            ended = request(
+                attempts.supersede, superseded, tenant=asked.tenant, set=change, by=asked.by, now=asked.now
+            )
+            yield from inside(self._moves.one(ended))
+        made = yield self._text("attempt.insert", asked).bind(values)
+        if not made:
+            raise CallError(
+                f"{attempts} of {asked.owner!r}: {asked.key!r} could not be put into {spec.table}, it is there by now"
+            )
+        if spec.history:
+            yield self._text("attempt.note", asked).bind(values | {"key": made[0][0]})
+        return Started(asked.key, attempts, asked.owner, superseded)
+
+    def _begin(self, asked: StartRequest) -> Statement:
+        return BEGIN
+
+    def _lock(self, asked: StartRequest, values: dict[str, Any]) -> Program[None]:
+        yield self._text("attempt.lock", asked).bind(values)
+
+    def current(self, asked: StartRequest) -> Program[Sequence[Any] | None]:
+        """The key columns of the owner's active attempt."""
+        rows = yield self._text("attempt.current", asked).bind(self._values(asked))
+        return rows[0] if rows else None
+
+    def expired(self, asked: StartRequest, limit: int) -> Program[Rows]:
+        """The key columns of open attempts whose time is over."""
+        return (yield self._text("attempt.expired", asked).bind(self._values(asked) | {"limit": limit}))
+
+    def _values(self, asked: StartRequest) -> dict[str, Any]:
+        values: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(asked.parts)}
+        values |= {"owner": asked.owner, "owner_text": str(asked.owner), "by": asked.by, "now": asked.now}
+        values["ttl"] = asked.attempts.ttl
+        values |= {f"column_{i}": value for i, value in enumerate(asked.columns.values())}
+        return self._bindable(values)
+
+    def _bindable(self, values: dict[str, Any]) -> dict[str, Any]:
+        return values
+
+    def _now(self, now: datetime | None) -> str:
+        return "statement_timestamp()" if now is None else parameter("now") + "::timestamptz"
+
+    def _text(self, name: str, asked: StartRequest) -> Prepared:
+        key = (name, asked.attempts, asked.now is None, tuple(asked.columns))
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            template = templates("raceproof.attempts", self.file)[name]
+            prepared = self._prepared[key] = template.prepare(self.slots(asked), self._moves.style)
+        return prepared
+
+    def slots(self, asked: StartRequest) -> dict[str, str]:
+        attempts = asked.attempts
+        spec = attempts.lifecycle
+        now = self._now(asked.now)
+        columns: dict[str, str] = {
+            identifier(column): parameter(f"key_{i}") for i, column in enumerate(spec.key_columns)
+        }
+        columns[identifier(attempts.owner)] = parameter("owner")
+        columns[identifier(spec.column)] = literal(spec.initial[0])
+        if spec.revision:
+            columns[identifier(spec.revision)] = "0"
+        if attempts.started:
+            columns[identifier(attempts.started)] = now
+        columns |= {identifier(c): parameter(f"column_{i}") for i, c in enumerate(asked.columns)}
+        return {
+            **moves_sql.declared(spec),
+            **index_slots(attempts),
+            "owner": identifier(attempts.owner),
+            "owner_text": self.cast.format(f"t.{identifier(attempts.owner)}"),
+            "fresh": self._fresh(attempts, now),
+            "open": ", ".join(literal(status) for status in attempts.open),
+            "t_keys": ", ".join(f"t.{identifier(column)}" for column in spec.key_columns),
+            "columns": ", ".join(columns),
+            "values": ", ".join(columns.values()),
+            "key_text": moves_sql.key_text(spec, self.cast, row=""),
+            "initial": literal(spec.initial[0]),
+            "first_revision": "0" if spec.revision else "NULL",
+            "now": now,
+        }
+
+    def _fresh(self, attempts: Attempts, now: str) -> str:
+        if attempts.ttl is None or attempts.started is None:
+            return "TRUE"
+        return f"({self.words.plus(f't.{identifier(attempts.started)}', parameter('ttl'))} > {now})"
+
+
+class SqliteAttempts(PostgresAttempts):
+    """The same on SQLite, where the write lock is the owner's lock."""
+
+    file = "sqlite.sql"
+    words: Any = SqliteWords()
+    cast = "CAST({} AS TEXT)"
+
+    def _begin(self, asked: StartRequest) -> Statement:
+        return BEGIN._replace(params=(self._text("attempt.lock", asked).text,))
+
+    def _lock(self, asked: StartRequest, values: dict[str, Any]) -> Program[None]:
+        return None
+        yield
+
+    def _bindable(self, values: dict[str, Any]) -> dict[str, Any]:
+        return dict(zip(values, bindable(tuple(values.values())), strict=True))
+
+    def _now(self, now: datetime | None) -> str:
+        return "strftime('%Y-%m-%d %H:%M:%f', 'now')" if now is None else parameter("now")
+
+
+def index_slots(attempts: Attempts) -> dict[str, str]:
+    *schema, table = split_qualified(attempts.lifecycle.table)
+    return {
+        "index_name": identifier(f"{table}_one_open"),
+        "bare_table": identifier(table),
+        "index_in_schema": ".".join(identifier(part) for part in (*schema, f"{table}_one_open")),
+    }
+
+
+def _user_key(spec: Any, parts: Sequence[Any]) -> Any:
+    own = tuple(parts)[1:] if spec.tenant else tuple(parts)
+    return own if len(own) > 1 else own[0]

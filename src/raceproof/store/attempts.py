@@ -1,0 +1,90 @@
+"""Attempts on a store."""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
+
+from raceproof.attempts import Attempts, StartAnswer, WhenOpen, start_request
+from raceproof.driver import AsyncDriver, Driver
+from raceproof.look import read
+from raceproof.outcome import Key
+from raceproof.statement import Program, reading
+from raceproof.store.telling import Telling
+
+D = TypeVar("D", bound=Driver | AsyncDriver)
+
+
+class StartOptions(TypedDict, total=False):
+    """What may go along with the start of an attempt."""
+
+    when_open: WhenOpen
+    """What to do if the owner has an open attempt: supersede it (usual), keep it, or reject the new one."""
+    columns: Mapping[str, Any] | None
+    """Further columns of the new row."""
+    by: str | None
+    """Who starts it; kept in the history."""
+    now: datetime | None
+    """The time to use, for tests; the store's clock otherwise."""
+
+
+class AttemptPrograms(Telling[D], Generic[D]):
+    """The programs behind the calls."""
+
+    def _start_attempt(
+        self, attempts: Attempts, owner: Any, key: Key, options: StartOptions
+    ) -> Program[StartAnswer]:
+        asked = start_request(attempts, owner, key, tenant=self._of(attempts, owner), **options)
+        started = time.monotonic()
+        answer = yield from self._driver.primitives.attempts.start(asked)
+        self._tell_all("start", (answer,), asked.by, started)
+        return answer
+
+    def _current_attempt(
+        self, attempts: Attempts, owner: Any, now: datetime | None
+    ) -> Program[dict[str, Any] | None]:
+        spec = attempts.lifecycle
+        tenant = self._of(attempts, owner)
+        anything = "-" if len(spec.key) == 1 else ("-",) * len(spec.key)
+        asked = start_request(attempts, owner, anything, tenant=tenant, now=now)
+        parts = yield from reading(self._driver.primitives.attempts.current(asked))
+        if parts is None:
+            return None
+        own = tuple(parts)[1:] if spec.tenant else tuple(parts)
+        return (yield from read(self._driver.moves, spec, own if len(own) > 1 else own[0], tenant))
+
+    def _of(self, attempts: Attempts, owner: Any) -> Any:
+        """Where the owner is the tenant, its rows are meant."""
+        return owner if attempts.lifecycle.tenant == attempts.owner else self._tenant
+
+
+class SyncAttempts(AttemptPrograms[Driver]):
+    """Attempts on a sync connection."""
+
+    def start_attempt(
+        self, attempts: Attempts, owner: Any, key: Key, **options: Unpack[StartOptions]
+    ) -> StartAnswer:
+        """Make a new row the owner's active attempt; an open predecessor is superseded, kept or respected."""
+        return self._driver.run(self._start_attempt(attempts, owner, key, options))
+
+    def current_attempt(
+        self, attempts: Attempts, owner: Any, now: datetime | None = None
+    ) -> dict[str, Any] | None:
+        """The owner's active attempt as it is now, or None."""
+        return self._driver.run(self._current_attempt(attempts, owner, now))
+
+
+class AsyncAttempts(AttemptPrograms[AsyncDriver]):
+    """Attempts on an async connection."""
+
+    async def start_attempt(
+        self, attempts: Attempts, owner: Any, key: Key, **options: Unpack[StartOptions]
+    ) -> StartAnswer:
+        """Make a new row the owner's active attempt; an open predecessor is superseded, kept or respected."""
+        return await self._driver.run(self._start_attempt(attempts, owner, key, options))
+
+    async def current_attempt(
+        self, attempts: Attempts, owner: Any, now: datetime | None = None
+    ) -> dict[str, Any] | None:
+        """The owner's active attempt as it is now, or None."""
+        return await self._driver.run(self._current_attempt(attempts, owner, now))
