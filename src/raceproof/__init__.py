@@ -8,6 +8,8 @@ from raceproof.events import Event, log_to, subscribe, subscribed
 from raceproof.explain import Explanation, explain
 from raceproof.forms import Columns, Marker, Timestamp
 from raceproof.guard import drop_ddl, guard_ddl
+from raceproof.leader import Leader, NotLeading, Role
+from raceproof.leases import Leading, Lease, Led, lease_ddl
 from raceproof.lifecycle import Lifecycle, claim, move, spec_of
 from raceproof.look import HeldClaim, HistoryEntry
 from raceproof.metrics import count_decisions
@@ -59,6 +61,10 @@ __all__ = [
     "History",
     "HistoryEntry",
     "Kept",
+    "Leader",
+    "Leading",
+    "Lease",
+    "Led",
     "Lifecycle",
     "Lost",
     "Marked",
@@ -68,12 +74,14 @@ __all__ = [
     "Move",
     "Moved",
     "NoTurn",
+    "NotLeading",
     "NotReached",
     "NotSent",
     "RaceproofError",
     "Refused",
     "Rejected",
     "Released",
+    "Role",
     "ScriptFailed",
     "SetAside",
     "Spec",
@@ -94,6 +102,7 @@ __all__ = [
     "explain",
     "guard_ddl",
     "history_ddl",
+    "lease_ddl",
     "log_to",
     "mermaid",
     "move",

@@ -10,7 +10,7 @@ from string import Formatter
 from typing import Any, Literal, final
 
 from raceproof.errors import DeclarationError
-from raceproof.quoting import identifier, parameter
+from raceproof.quoting import identifier, parameter, qualified
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "is null", "is not null"]
 Scalar = str | int | float
@@ -76,7 +76,33 @@ class Fragment:
         return {f"{prefix}_{name}": value for name, value in self.parameters.items()}
 
 
-Predicate = Comparison | Fragment
+_EPOCH = "EXISTS (SELECT 1 FROM {table} AS l WHERE l.name = {name} AND l.epoch = {epoch}{lock})"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EpochGuard:
+    """The lease of this name is still in this epoch, whoever looks: so an old leader can write nothing more."""
+
+    dialect: str
+    table: str
+    name: str
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"epoch {self.epoch} of {self.name}"
+
+    def text(self, prefix: str) -> str:
+        # P10: until this write is committed nobody can take the lease over
+        lock = " FOR SHARE" if self.dialect == "postgres" else ""
+        name, epoch = parameter(f"{prefix}_name"), parameter(f"{prefix}_epoch")
+        return _EPOCH.format(table=qualified(self.table), name=name, epoch=epoch, lock=lock)
+
+    def values(self, prefix: str) -> Mapping[str, Any]:
+        return {f"{prefix}_name": self.name, f"{prefix}_epoch": self.epoch}
+
+
+Predicate = Comparison | Fragment | EpochGuard
 Where = Predicate | Iterable[Predicate]
 
 
@@ -137,9 +163,9 @@ def sql(fragment: str, **parameters: Any) -> Fragment:
 
 def predicates(where: Where) -> tuple[Predicate, ...]:
     """One predicate or several, always as a tuple."""
-    found = (where,) if isinstance(where, Comparison | Fragment) else tuple(where)
+    found = (where,) if isinstance(where, Predicate) else tuple(where)
     for predicate in found:
-        if not isinstance(predicate, Comparison | Fragment):
+        if not isinstance(predicate, Predicate):
             raise DeclarationError(f"where= takes column(…) comparisons and sql(…), not {predicate!r}")
     return found
 
@@ -153,6 +179,8 @@ def to_data(predicate: Predicate) -> list[Any]:
             return [name, operator, value]
         case Fragment(fragment=fragment, parameters=parameters):
             return [fragment, "sql", dict(parameters)]
+        case EpochGuard():
+            raise DeclarationError(f"{predicate} belongs to a call, not to a declaration")
 
 
 def from_data(data: Iterable[Any]) -> Predicate:

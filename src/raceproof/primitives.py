@@ -22,6 +22,7 @@ from raceproof.deliveries import (
     TurnRequest,
 )
 from raceproof.deliveries.outcome import MarkAnswer, TurnAnswer
+from raceproof.leases import LeadAnswer, Lease, Led, PostgresLeases, RedisLeases, SqliteLeases
 from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
@@ -72,6 +73,18 @@ class Attempting(Protocol):
     def expired(self, asked: StartRequest, limit: int) -> Program[Rows]: ...
 
 
+class Leases(Protocol):
+    """The programs of leases in one dialect."""
+
+    def acquire(
+        self, lease: Lease, by: str, session: bool, locked: bool, now: datetime | None
+    ) -> Program[LeadAnswer]: ...
+    def renew(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]: ...
+    def release(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]: ...
+    def look(self, lease: Lease, now: datetime | None) -> Program[Led]: ...
+    def listed(self, lease: Lease, now: datetime | None) -> Program[Rows]: ...
+
+
 class Primitives:
     """What stands beside the moves of one database."""
 
@@ -79,19 +92,23 @@ class Primitives:
         self.claims: Claims
         self.deliveries: Deliveries
         self.attempts: Attempting
+        self.leases: Leases
         match moves:
             case PostgresMoves():
                 self.claims = PostgresClaims(moves)
                 self.deliveries = PostgresDeliveries(moves.style)
                 self.attempts = PostgresAttempts(moves)
+                self.leases = PostgresLeases(moves.style)
             case SqliteMoves():
                 self.claims = SqliteClaims(moves.style)
                 self.deliveries = SqliteDeliveries(moves.style)
                 self.attempts = SqliteAttempts(moves)
+                self.leases = SqliteLeases(moves.style)
             case RedisMoves():
                 self.claims = RedisClaims(moves)
                 self.deliveries = RedisDeliveries(moves)
                 self.attempts = RedisAttempts(moves)
+                self.leases = RedisLeases(moves)
             case _:
                 raise TypeError(f"{moves!r} is not a dialect's moves")
         self.moves = moves

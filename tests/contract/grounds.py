@@ -18,7 +18,7 @@ import psycopg
 import redis
 import redis.asyncio
 
-from raceproof import AsyncStore, Claimable, Spec, Store, bind, connect, forms
+from raceproof import AsyncStore, Claimable, Spec, Store, bind, connect, forms, lease_ddl
 from raceproof.moves.request import key_text
 from raceproof.quoting import identifier, qualified
 from raceproof.schema import history_ddl
@@ -60,6 +60,7 @@ class Ground(Protocol):
     db: Caller
 
     def table(self, spec: Spec[Any], types: Columns | None = None) -> None: ...
+    def lease_table(self, table: str) -> None: ...
     def put(self, spec: Spec[Any], key: Any, status: str, **columns: Any) -> None: ...
     def get(self, spec: Spec[Any], key: Any) -> dict[str, Any]: ...
 
@@ -90,6 +91,9 @@ class SqlGround:
         for statement in history_ddl(spec, self.dialect).split(";"):
             if statement.strip():
                 self.run(statement)
+
+    def lease_table(self, table: str) -> None:
+        self.run(lease_ddl(self.dialect, table))
 
     def _claim_columns(self, claim: Claimable[Any]) -> Columns:
         match claim.form:
@@ -159,6 +163,9 @@ class RedisGround:
 
     def table(self, spec: Spec[Any], types: Columns | None = None) -> None:
         """A hash needs no table."""
+
+    def lease_table(self, table: str) -> None:
+        """Nor does a lease."""
 
     def put(self, spec: Spec[Any], key: Any, status: str, **columns: Any) -> None:
         parts = key if isinstance(key, tuple) else (key,)

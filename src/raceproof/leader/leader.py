@@ -1,0 +1,180 @@
+"""One process leads, the others stand by: a lease that is kept up in the background, with ACTIVE and PASSIVE.
+
+`leader.active` is this process's belief, and it ends before the lease does, by the process's own monotonic clock. What must
+not be written by an old leader carries `leader.guard`, which the store checks in the same write.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Self
+
+from raceproof.errors import CallError, RaceproofError
+from raceproof.events import log
+from raceproof.leader.advisory import AdvisoryLock
+from raceproof.leader.machine import Acquire, LeaderMachine, Renew, Role
+from raceproof.leases import LeadAnswer, Leading, Lease
+from raceproof.moves.request import default_actor
+from raceproof.predicate import Predicate
+from raceproof.store import AsyncStore
+
+Callback = Callable[["Leader"], Awaitable[object] | object]
+
+
+class NotLeading(RaceproofError):
+    """The guard of a leader was asked for by a process that does not lead."""
+
+
+class Leader:
+    """Keeps a lease up while it is open: `async with Leader(db, Lease("bot")) as leader: …`.
+
+    `on_active` and `on_passive` are called, and awaited, when the role changes; while `on_active` runs, the lease is renewed.
+    `retry` is how often a passive process asks. `advisory` opens a PostgreSQL connection for a session lock: it makes
+    takeover immediate when a leader's process dies; it refuses to work behind a transaction pooler.
+    """
+
+    def __init__(
+        self,
+        db: AsyncStore,
+        lease: Lease,
+        *,
+        by: str | None = None,
+        on_active: Callback | None = None,
+        on_passive: Callback | None = None,
+        retry: float | None = None,
+        margin: float | None = None,
+        advisory: Callable[[], Awaitable[Any]] | None = None,
+    ) -> None:
+        if not isinstance(lease, Lease):
+            raise CallError(f"{lease!r} is not a lease; declare one with Lease(name)")
+        if advisory is not None and db.dialect != "postgres":
+            raise CallError(f"{lease}: advisory locks are PostgreSQL's; this store is {db.dialect}")
+        self.lease = lease
+        self.by = by or default_actor()
+        self._db = db
+        self._on = {Role.ACTIVE: on_active, Role.PASSIVE: on_passive}
+        seconds = lease.seconds
+        self._machine = LeaderMachine(
+            seconds, retry or seconds / 3, seconds / 10 if margin is None else margin
+        )
+        self._advisory = AdvisoryLock(lease, advisory) if advisory else None
+        self._told = Role.PASSIVE
+        self._changed = asyncio.Condition()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wake = asyncio.Event()
+
+    @property
+    def role(self) -> Role:
+        return self._machine.role(time.monotonic())
+
+    @property
+    def active(self) -> bool:
+        """Whether this process may believe that it leads, now."""
+        return self.role is Role.ACTIVE
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which this process leads."""
+        return self._leading().epoch
+
+    @property
+    def guard(self) -> Predicate:
+        """A guard for any write, as `where=leader.guard`: it is refused once somebody else leads."""
+        return self._db.leading_guard(self._leading())
+
+    def _leading(self) -> Leading:
+        leading = self._machine.leading
+        if leading is None or not self.active:
+            raise NotLeading(f"{self.by} does not hold {self.lease} now")
+        return leading
+
+    async def __aenter__(self) -> Self:
+        if self._advisory:
+            await self._advisory.open()
+        self._tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._tell())]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.step_down()
+
+    async def step_down(self) -> None:
+        """Stop leading and stop asking; the next one need not wait for the end of the lease."""
+        leading = self._machine.stop()
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await self._switch(Role.PASSIVE)
+        finally:
+            if leading is not None:
+                with contextlib.suppress(Exception):
+                    await asyncio.wait_for(self._db.step_down(leading), self.lease.seconds)
+            if self._advisory:
+                await self._advisory.close()
+
+    async def wait_for(self, role: Role) -> None:
+        """Wait until this process has that role, and its callback has run."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._told is role and self.role is role)
+
+    async def _keep(self) -> None:
+        """Ask, renew, wait: whatever the machine says, for ever."""
+        while True:
+            step = self._machine.step(time.monotonic())
+            if isinstance(step, Acquire | Renew):
+                await self._ask(step)
+                self._wake.set()
+            else:
+                await asyncio.sleep(max(0.0, step.until - time.monotonic()))
+
+    async def _ask(self, step: Acquire | Renew) -> None:
+        try:
+            # a request that hangs must not keep the next one from being made
+            answer = await asyncio.wait_for(self._request(step), self.lease.seconds / 3)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            log.warning("%s could not be asked for: %s: %s", self.lease, type(error).__name__, error)
+            self._machine.failed(time.monotonic())
+        else:
+            self._machine.answered(time.monotonic(), answer)
+
+    async def _request(self, step: Acquire | Renew) -> LeadAnswer:
+        if isinstance(step, Renew):
+            return await self._db.keep_leading(step.leading)
+        locked = await self._advisory.try_lock() if self._advisory else False
+        # who has the lock knows that a holder with a lock is gone; without it the lease decides alone
+        return await self._db.lead(self.lease, self.by, session=locked, locked=locked)
+
+    async def _tell(self) -> None:
+        """Call back when the role changes, also when nothing is heard and belief runs out."""
+        while True:
+            role = self.role
+            if role is not self._told:
+                await self._switch(role)
+                continue
+            deadline = self._machine.deadline if role is Role.ACTIVE else None
+            timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), timeout)
+            self._wake.clear()
+
+    async def _switch(self, role: Role) -> None:
+        if role is self._told:
+            return
+        self._told = role
+        log.info("[%s] %s by=%s", role, self.lease, self.by)
+        callback = self._on[role]
+        if callback is not None:
+            try:
+                result = callback(self)
+                if isinstance(result, Awaitable):
+                    await result
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                log.exception("%s: the callback for %s failed", self.lease, role)
+        async with self._changed:
+            self._changed.notify_all()

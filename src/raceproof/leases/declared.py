@@ -1,0 +1,31 @@
+"""A lease that one process holds at a time: a row with its holder and an epoch that grows with every change of holder."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from raceproof.errors import DeclarationError
+from raceproof.quoting import literal, qualified
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What is led: `name`, for `seconds` at a time by the store's clock. Many leases share one table."""
+
+    name: str
+    seconds: float = 30.0
+    table: str = "raceproof_lease"
+
+    def __post_init__(self) -> None:
+        literal(self.name)
+        qualified(self.table)
+        if not self.name:
+            raise DeclarationError("a lease needs a name")
+        if not self.seconds > 0:
+            raise DeclarationError(f"lease {self.name}: {self.seconds} seconds would be over at once")
+
+    def __str__(self) -> str:
+        return f"lease {self.name}"
+
+    @property
+    def lifecycle(self) -> Any:
+        return self

@@ -1,0 +1,56 @@
+-- Leases on PostgreSQL: each is one row, and every statement is one decision about it.
+
+-- Become the holder, if nobody is or the lease is over. An epoch is never used twice.
+-- name: lease.acquire
+INSERT INTO {table} AS t (name, holder, epoch, until, since, session)
+VALUES ({$name}, {$by}, {clock}, {ends}, {now}, {$session})
+ON CONFLICT (name) DO UPDATE
+SET holder = EXCLUDED.holder,
+    -- P10: grows with every change of holder, also where a lossy failover has forgotten the last ones
+    epoch = {grown},
+    until = EXCLUDED.until,
+    since = EXCLUDED.since,
+    session = EXCLUDED.session
+-- the lease is over, or its holder's session is: who has the advisory lock knows that
+WHERE t.until IS NULL
+   OR t.until <= {now}
+   OR (t.session AND {$locked})
+RETURNING epoch
+
+-- name: lease.renew
+UPDATE {table} AS t
+SET until = {ends}
+WHERE t.name = {$name}
+  -- P10: only the holder, and only in its own epoch
+  AND t.holder = {$by}
+  AND t.epoch = {$epoch}
+  AND t.until IS NOT NULL
+RETURNING epoch
+
+-- name: lease.release
+UPDATE {table} AS t
+SET until = NULL
+WHERE t.name = {$name}
+  AND t.holder = {$by}
+  AND t.epoch = {$epoch}
+RETURNING epoch
+
+-- name: lease.look
+SELECT t.holder, t.epoch, t.until, t.until > {now}
+FROM {table} AS t
+WHERE t.name = {$name}
+
+-- name: lease.list
+SELECT t.name, t.holder, t.epoch, t.until, t.until > {now}, t.since
+FROM {table} AS t
+ORDER BY t.name
+
+-- name: lease.table
+CREATE TABLE IF NOT EXISTS {table} (
+    name    text PRIMARY KEY,
+    holder  text NOT NULL,
+    epoch   {number} NOT NULL,
+    until   {time},
+    since   {time} NOT NULL,
+    session {boolean} NOT NULL
+);

@@ -1,0 +1,85 @@
+"""What a lease promises on every store (L11; P10). No test here knows which store it runs on."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from raceproof import CallError, Leading, Lease, Led
+from tests.contract.grounds import Ground, fresh_name
+
+NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+def after(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def a_lease(ground: Ground) -> Lease:
+    lease = Lease("bot", 30, fresh_name("leases"))
+    ground.lease_table(lease.table)
+    return lease
+
+
+async def test_one_leads_and_the_others_learn_who(ground: Ground) -> None:
+    """Until the lease is over by the store's clock."""
+    lease = a_lease(ground)
+    assert (await ground.db.led_by(lease, now=NOON)).by is None
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    assert isinstance(ann, Leading)
+    bob = await ground.db.lead(lease, "bob", now=after(29))
+    assert isinstance(bob, Led)
+    assert (bob.by, bob.epoch, bob.until) == ("ann", ann.epoch, after(30))
+
+
+async def test_takeover_after_the_lease_raises_the_epoch_and_the_old_one_is_refused(ground: Ground) -> None:
+    """P10: renewals match holder and epoch."""
+    lease = a_lease(ground)
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    bob = await ground.db.lead(lease, "bob", now=after(30.1))
+    assert isinstance(bob, Leading)
+    assert bob.epoch > ann.epoch
+    for answer in (
+        await ground.db.keep_leading(ann, now=after(31)),
+        await ground.db.step_down(ann, now=after(31)),
+    ):
+        assert isinstance(answer, Led)
+        assert answer.by == "bob"
+    assert isinstance(await ground.db.keep_leading(bob, now=after(40)), Leading)
+
+
+async def test_a_renewed_lease_lasts_longer(ground: Ground) -> None:
+    """In the same epoch."""
+    lease = a_lease(ground)
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    kept = await ground.db.keep_leading(ann, now=after(20))
+    assert isinstance(kept, Leading)
+    assert kept.epoch == ann.epoch
+    assert isinstance(await ground.db.lead(lease, "bob", now=after(49)), Led)
+
+
+async def test_who_steps_down_leaves_it_to_the_next_at_once_and_cannot_come_back_in_the_old_epoch(
+    ground: Ground,
+) -> None:
+    """No wait, and a new epoch."""
+    lease = a_lease(ground)
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    assert isinstance(await ground.db.step_down(ann, now=after(1)), Leading)
+    assert isinstance(await ground.db.keep_leading(ann, now=after(2)), Led)
+    bob = await ground.db.lead(lease, "bob", now=after(2))
+    assert isinstance(bob, Leading)
+    assert bob.epoch > ann.epoch
+
+
+async def test_the_same_holder_gets_a_new_epoch_after_its_lease(ground: Ground) -> None:
+    """A process that was away does not go on as if nothing had been."""
+    lease = a_lease(ground)
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    again = await ground.db.lead(lease, "ann", now=after(31))
+    assert isinstance(again, Leading)
+    assert again.epoch > ann.epoch
+
+
+async def test_a_bad_lease_is_an_error_of_the_call(ground: Ground) -> None:
+    """Before anything is sent."""
+    with pytest.raises(CallError, match="not a lease"):
+        await ground.db.lead("bot")
