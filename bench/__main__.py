@@ -18,7 +18,9 @@ from rich.progress import (
 )
 
 from bench import bulk, concurrent, growth, peers, pgbench, report, single
+from bench.intake import compare as intake
 from bench.machine import describe
+from bench.queues import compare as queues
 from bench.result import Comparison, Result
 from bench.scale import FULL, SHORT, SMOKE
 from bench.world import World
@@ -79,6 +81,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _comparisons(world: World) -> Iterator[Comparison]:
     for module in (single, concurrent, pgbench, bulk, growth, peers):
         yield from module.comparisons(world)
+    yield from queues.comparisons(world)
+    yield from intake.comparisons(world)
 
 
 def _wanted(comparison: Comparison, only: Sequence[str]) -> bool:

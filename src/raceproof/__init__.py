@@ -8,6 +8,8 @@ from raceproof.events import Event, log_to, subscribe, subscribed
 from raceproof.explain import Explanation, explain
 from raceproof.forms import Columns, Marker, Timestamp
 from raceproof.guard import drop_ddl, guard_ddl
+from raceproof.inbox import Inbox, Received, inbox_ddl
+from raceproof.intake import Arrival
 from raceproof.leader import Leader, NotLeading, Role
 from raceproof.leases import Leading, Lease, Led, lease_ddl
 from raceproof.lifecycle import Lifecycle, claim, move, spec_of
@@ -42,6 +44,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Already",
     "Answer",
+    "Arrival",
     "AsyncStore",
     "Attempts",
     "Backoff",
@@ -60,6 +63,7 @@ __all__ = [
     "HeldClaim",
     "History",
     "HistoryEntry",
+    "Inbox",
     "Kept",
     "Leader",
     "Leading",
@@ -78,6 +82,7 @@ __all__ = [
     "NotReached",
     "NotSent",
     "RaceproofError",
+    "Received",
     "Refused",
     "Rejected",
     "Released",
@@ -102,6 +107,7 @@ __all__ = [
     "explain",
     "guard_ddl",
     "history_ddl",
+    "inbox_ddl",
     "lease_ddl",
     "log_to",
     "mermaid",

@@ -22,6 +22,8 @@ from raceproof.deliveries import (
     TurnRequest,
 )
 from raceproof.deliveries.outcome import MarkAnswer, TurnAnswer
+from raceproof.inbox import Inbox, PostgresInbox, Received, RedisInbox, SqliteInbox
+from raceproof.intake import Arrival
 from raceproof.leases import LeadAnswer, Lease, Led, PostgresLeases, RedisLeases, SqliteLeases
 from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
 from raceproof.moves.request import KeyParts
@@ -85,6 +87,17 @@ class Leases(Protocol):
     def listed(self, lease: Lease, now: datetime | None) -> Program[Rows]: ...
 
 
+class Receiving(Protocol):
+    """The programs of the inbox in one dialect."""
+
+    def receive(
+        self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
+    ) -> Program[list[Received]]: ...
+    def forget(self, inbox: Inbox, limit: int, now: datetime | None) -> Program[int]: ...
+    def counts(self, inbox: Inbox) -> Program[Rows]: ...
+    def listed(self, inbox: Inbox, status: str, limit: int) -> Program[Rows]: ...
+
+
 class Primitives:
     """What stands beside the moves of one database."""
 
@@ -93,22 +106,26 @@ class Primitives:
         self.deliveries: Deliveries
         self.attempts: Attempting
         self.leases: Leases
+        self.inbox: Receiving
         match moves:
             case PostgresMoves():
                 self.claims = PostgresClaims(moves)
                 self.deliveries = PostgresDeliveries(moves.style)
                 self.attempts = PostgresAttempts(moves)
                 self.leases = PostgresLeases(moves.style)
+                self.inbox = PostgresInbox(moves.style)
             case SqliteMoves():
                 self.claims = SqliteClaims(moves.style)
                 self.deliveries = SqliteDeliveries(moves.style)
                 self.attempts = SqliteAttempts(moves)
                 self.leases = SqliteLeases(moves.style)
+                self.inbox = SqliteInbox(moves.style)
             case RedisMoves():
                 self.claims = RedisClaims(moves)
                 self.deliveries = RedisDeliveries(moves)
                 self.attempts = RedisAttempts(moves)
                 self.leases = RedisLeases(moves)
+                self.inbox = RedisInbox(moves)
             case _:
                 raise TypeError(f"{moves!r} is not a dialect's moves")
         self.moves = moves

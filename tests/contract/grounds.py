@@ -18,7 +18,7 @@ import psycopg
 import redis
 import redis.asyncio
 
-from raceproof import AsyncStore, Claimable, Spec, Store, bind, connect, forms, lease_ddl
+from raceproof import AsyncStore, Claimable, Inbox, Spec, Store, bind, connect, forms, inbox_ddl, lease_ddl
 from raceproof.moves.request import key_text
 from raceproof.quoting import identifier, qualified
 from raceproof.schema import history_ddl
@@ -61,6 +61,7 @@ class Ground(Protocol):
 
     def table(self, spec: Spec[Any], types: Columns | None = None) -> None: ...
     def lease_table(self, table: str) -> None: ...
+    def inbox_table(self, inbox: Inbox) -> None: ...
     def put(self, spec: Spec[Any], key: Any, status: str, **columns: Any) -> None: ...
     def get(self, spec: Spec[Any], key: Any) -> dict[str, Any]: ...
 
@@ -94,6 +95,11 @@ class SqlGround:
 
     def lease_table(self, table: str) -> None:
         self.run(lease_ddl(self.dialect, table))
+
+    def inbox_table(self, inbox: Inbox) -> None:
+        for statement in inbox_ddl(self.dialect, inbox).split(";"):
+            if statement.strip():
+                self.run(statement)
 
     def _claim_columns(self, claim: Claimable[Any]) -> Columns:
         match claim.form:
@@ -166,6 +172,9 @@ class RedisGround:
 
     def lease_table(self, table: str) -> None:
         """Nor does a lease."""
+
+    def inbox_table(self, inbox: Inbox) -> None:
+        """Nor does an inbox."""
 
     def put(self, spec: Spec[Any], key: Any, status: str, **columns: Any) -> None:
         parts = key if isinstance(key, tuple) else (key,)

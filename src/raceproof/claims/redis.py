@@ -248,7 +248,7 @@ class RedisClaims:
                 f"{claim}: a serial claim cannot live on a cluster, where lines and rows are apart"
             )
         rows = yield self._plain("serial", claim, members, ())
-        return [f"{self._index(claim)}/line:{text_of(row[0]) if row[0] is not None else ''}" for row in rows]
+        return [line_key(claim, text_of(row[0]), member) for row, member in zip(rows, members, strict=True)]
 
     def _plain(
         self, action: str, claim: Claimable[Any], members: Sequence[str], lines: Sequence[str]
@@ -300,8 +300,8 @@ class RedisClaims:
     def _index(self, claim: Claimable[Any], given: Sequence[tuple[str, str, str]] = ()) -> str:
         """Where the rows of a claim wait. On a cluster there is no index; a row keeps a small one of its own."""
         if self._moves.cluster and given:
-            return f"{claim.lifecycle.table}/{claim.name}:{{{given[0][0]}}}"
-        return f"{claim.lifecycle.table}/{claim.name}"
+            return f"{index_key(claim)}:{{{given[0][0]}}}"
+        return index_key(claim)
 
     def _needs_an_index(self, claim: Claimable[Any]) -> None:
         if self._moves.cluster:
@@ -324,6 +324,16 @@ class RedisClaims:
         if fence is None:
             return None
         return int(fence) if isinstance(claim.form, Columns) else text_of(fence)
+
+
+def index_key(claim: Claimable[Any]) -> str:
+    """The sorted set in which the rows of a claim wait."""
+    return f"{claim.lifecycle.table}/{claim.name}"
+
+
+def line_key(claim: Claimable[Any], value: str | None, member: str) -> str:
+    """The line of rows with this value; a row without one has a line of its own."""
+    return f"{index_key(claim)}/alone:{member}" if value is None else f"{index_key(claim)}/line:{value}"
 
 
 def _description(request: ClaimRequest) -> str:

@@ -29,7 +29,7 @@ class NotLeading(RaceproofError):
 class Leader:
     """Keeps a lease up while it is open: `async with Leader(db, Lease("bot")) as leader: …`.
 
-    `on_active` and `on_passive` are called, and awaited, when the role changes; while `on_active` runs, the lease is renewed.
+    `on_active` and `on_passive` are called, and awaited, when the role changes; the lease is renewed meanwhile.
     `retry` is how often a passive process asks. `advisory` opens a PostgreSQL connection for a session lock: it makes
     takeover immediate when a leader's process dies; it refuses to work behind a transaction pooler.
     """

@@ -8,13 +8,14 @@ from typing import Self
 from raceproof.store.attempts import AsyncAttempts, StartOptions, SyncAttempts
 from raceproof.store.claims import AsyncClaims, ClaimOptions, SyncClaims
 from raceproof.store.deliveries import AsyncDeliveries, SyncDeliveries, TurnOptions
+from raceproof.store.inbox import AsyncInbox, SyncInbox
 from raceproof.store.leases import AsyncLeases, SyncLeases
 from raceproof.store.moves import AsyncMoves, MoveOptions, SyncMoves
 
 __all__ = ["AsyncStore", "ClaimOptions", "MoveOptions", "StartOptions", "Store", "TurnOptions"]
 
 
-class Store(SyncMoves, SyncClaims, SyncDeliveries, SyncAttempts, SyncLeases):
+class Store(SyncMoves, SyncClaims, SyncDeliveries, SyncAttempts, SyncLeases, SyncInbox):
     """The primitives on a sync connection. Made by `bind` and `connect`."""
 
     def __enter__(self) -> Self:
@@ -28,7 +29,7 @@ class Store(SyncMoves, SyncClaims, SyncDeliveries, SyncAttempts, SyncLeases):
         self._driver.close()
 
 
-class AsyncStore(AsyncMoves, AsyncClaims, AsyncDeliveries, AsyncAttempts, AsyncLeases):
+class AsyncStore(AsyncMoves, AsyncClaims, AsyncDeliveries, AsyncAttempts, AsyncLeases, AsyncInbox):
     """The primitives on an async connection. Made by `bind` and `connect`."""
 
     async def __aenter__(self) -> Self:

@@ -1,0 +1,92 @@
+"""Ours beside the references, under the same load in turn; how is told in `bench.intake`."""
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+from aiohttp import web
+
+from bench.intake.references import aiogram, bare
+from bench.queues.child import child
+from bench.queues.stores import Store, fresh
+from bench.result import Comparison, Result, by_rate
+from bench.world import World
+
+Application = Callable[[str], web.Application]
+"""Makes an application that takes updates at `update.PATH`, given the URL of an empty database."""
+
+CONNECTIONS = 48
+DEADLINE = 30.0
+_NAME = f"intake over HTTP, requests/s, {CONNECTIONS} connections"
+_FIRST = 1_000_000_001
+_ROOM = 10_000_000
+"""Updates have numbers of ten digits, and each block of load a range of its own."""
+_REFERENCES: dict[str, Application] = {"bare aiohttp handler": bare, "aiogram's webhook handler": aiogram}
+
+
+def comparisons(world: World, ours: Application | None = None) -> Iterator[Comparison]:
+    """Without ours only the figures of the references."""
+
+    async def run() -> list[Result]:
+        applications = {**_REFERENCES, **({"ours": ours} if ours else {})}
+        rates = await _rates(world, applications)
+        mine = rates.pop("ours", None)
+        if mine is None:
+            return [Result(f"{_NAME} · {name}", None, median(of), None, None) for name, of in rates.items()]
+        return [by_rate(f"{_NAME} · {name}", mine, of) for name, of in rates.items()]
+
+    yield Comparison(_NAME, run)
+
+
+async def _rates(world: World, applications: dict[str, Application]) -> dict[str, list[float]]:
+    """Requests a second of each, one figure for each round, after a first one that only warms up."""
+    rates: dict[str, list[float]] = {name: [] for name in applications}
+    blocks = count()
+    with ExitStack() as stack:
+        ports = {name: stack.enter_context(_server(world, made)) for name, made in applications.items()}
+        for number in range(world.scale.rounds + 1):
+            for name in ports if number % 2 == 0 else reversed(ports):
+                first = _FIRST + _ROOM * (next(blocks) % 800)
+                rate = await _under_load(ports[name], world.scale.block, first)
+                if number:
+                    rates[name].append(rate)
+    return rates
+
+
+@contextmanager
+def _server(world: World, made: Application) -> Iterator[int]:
+    """A process with the application, ready; gives its port."""
+    with (
+        fresh(world, Store.POSTGRES) as url,
+        tempfile.TemporaryDirectory(prefix="raceproof-intake-") as folder,
+    ):
+        told, log = Path(folder, "port"), Path(folder, "log")
+        made_by = f"{made.__module__}:{made.__qualname__}"
+        with child("bench.intake.serve", made_by, url, str(told), log=log) as process:
+            deadline = time.monotonic() + DEADLINE
+            while not told.exists():
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(
+                        f"{made_by} did not start; the end of its log:\n{log.read_text()[-2000:]}"
+                    )
+                time.sleep(0.01)
+            yield int(told.read_text())
+
+
+async def _under_load(port: int, seconds: float, first: int) -> float:
+    arguments = [str(value) for value in (port, CONNECTIONS, seconds, first)]
+    load = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.intake.load", *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await load.communicate()
+    if load.returncode:
+        raise RuntimeError(f"the load on port {port} failed; its complaint is above")
+    found = json.loads(output)
+    return float(found["requests"]) / float(found["seconds"])

@@ -1,0 +1,29 @@
+"""`python -m bench.intake.serve MODULE:FUNCTION DATABASE FILE`: one application, on a free port that it tells in a file."""
+
+import asyncio
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from aiohttp import web
+
+
+async def main(made_by: str, database: str, told: str) -> None:
+    module, _, name = made_by.partition(":")
+    runner = web.AppRunner(getattr(import_module(module), name)(database), access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    tell(runner.addresses[0][1], Path(told))
+    await asyncio.Event().wait()
+
+
+def tell(port: int, told: Path) -> None:
+    """Whoever sees the file sees all of it."""
+    unfinished = told.with_suffix(".new")
+    unfinished.write_text(str(port))
+    unfinished.rename(told)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

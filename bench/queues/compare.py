@@ -1,0 +1,63 @@
+"""Ours beside each queue, four runs in a round: both by default, both at best; the rule is in `bench.queues`."""
+
+import gc
+from collections.abc import Awaitable, Callable, Iterator
+from statistics import median
+
+from bench.queues.sides import PEERS, RAW, Side
+from bench.result import Comparison, Result, Run, by_rate
+from bench.world import World
+
+Ours = Callable[[World, int, bool], Awaitable[float]]
+"""The seconds that ours takes for so many items, by default or tuned, by the same rule."""
+
+OURS_RATES = (8_000.0, 25_000.0)
+"""Items a second, roughly, as for the others."""
+
+_SECONDS = 4.0
+"""How long a run should take, but for a smoke run; a queue that looks once a second needs as much to show its pace."""
+_FEWEST = 20
+
+
+def comparisons(world: World, ours: Ours | None = None) -> Iterator[Comparison]:
+    """One for each queue; without ours only their own figures."""
+    for side in (RAW, *PEERS):
+        name = f"queue, no-op items/s · {side.name}"
+        yield Comparison(name, _measured(world, name, side, ours))
+
+
+def _measured(world: World, name: str, side: Side, ours: Ours | None) -> Run:
+    async def run() -> list[Result]:
+        rates: dict[tuple[bool, bool], list[float]] = {}
+        for number in range(max(1, world.scale.rounds // 3)):
+            for mine in (True, False) if number % 2 == 0 else (False, True):
+                for tuned in (False, True):
+                    measure = ours if mine else side.measure
+                    if measure is None:
+                        continue
+                    items = _items(world, (OURS_RATES if mine else side.rates)[tuned])
+                    gc.collect()
+                    rates.setdefault((mine, tuned), []).append(items / await measure(world, items, tuned))
+        return _results(name, side, rates)
+
+    return run
+
+
+def _items(world: World, rate: float) -> int:
+    return max(_FEWEST, int(rate * min(_SECONDS, 10 * world.scale.block)))
+
+
+def _results(name: str, side: Side, rates: dict[tuple[bool, bool], list[float]]) -> list[Result]:
+    default = rates[False, False]
+    best = max(default, rates[False, True], key=median)
+    if (True, True) not in rates:
+        return [
+            Result(f"{name} · its default", None, median(default), None, None),
+            Result(f"{name} · its best", None, median(best), None, None),
+        ]
+    ours_default, ours_best = rates[True, False], rates[True, True]
+    return [
+        by_rate(f"{name} · default ÷ its default", ours_default, default),
+        by_rate(f"{name} · default ÷ its best", ours_default, best, goal=None if side is RAW else 1.0),
+        by_rate(f"{name} · best ÷ its best", ours_best, best, goal=0.8 if side is RAW else 2.0),
+    ]

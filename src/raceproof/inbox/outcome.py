@@ -1,0 +1,27 @@
+"""The answer to an event: it is kept, now or since an earlier time."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from raceproof.inbox.declared import Inbox
+from raceproof.outcome import neither_true_nor_false
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The event is durable. `duplicate`: it was before, and will not be worked on twice."""
+
+    won: ClassVar[Literal[True]] = True
+
+    key: tuple[str, str]
+    move: Inbox
+    duplicate: bool
+
+    __bool__ = neither_true_nor_false
+
+    @property
+    def outcome(self) -> str:
+        return "duplicate" if self.duplicate else "received"
+
+    def __str__(self) -> str:
+        return f"{self.move}: {self.key!r} " + ("was there already" if self.duplicate else "is kept")

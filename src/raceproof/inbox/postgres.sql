@@ -1,0 +1,58 @@
+-- The inbox on PostgreSQL: many events in one statement, each kept once.
+
+-- name: inbox.receive
+INSERT INTO {table} (source, event_id, ordering_key, body, headers, status, received_at)
+SELECT w.source, w.event_id, w.ordering_key, w.body, w.headers, 'received', {now}
+FROM unnest({$sources}::text[], {$event_ids}::text[], {$ordering_keys}::text[], {$bodies}::bytea[], {$headers}::text[])
+     WITH ORDINALITY AS w (source, event_id, ordering_key, body, headers, place)
+ORDER BY w.place
+-- P8: the same event once, however often and by however many it is brought
+ON CONFLICT (source, event_id) DO NOTHING
+RETURNING source, event_id
+
+-- What has ended long ago is forgotten, a bounded number at a time.
+-- name: inbox.forget
+DELETE FROM {table}
+WHERE (source, event_id) IN (
+    SELECT t.source, t.event_id
+    FROM {table} AS t
+    WHERE t.status IN ('done', 'dead')
+      AND t.ended_at < {until}
+    LIMIT {$limit}
+)
+RETURNING 1
+
+-- name: inbox.counts
+SELECT t.status, count(*), min(t.received_at)
+FROM {table} AS t
+GROUP BY t.status
+ORDER BY t.status
+
+-- name: inbox.list
+SELECT t.source, t.event_id, t.status, t.attempts, t.received_at, t.claimed_by, length(t.body)
+FROM {table} AS t
+WHERE t.status = {$status}
+ORDER BY t.id
+LIMIT {$limit}
+
+-- name: inbox.table
+CREATE TABLE IF NOT EXISTS {table} (
+    id            bigint GENERATED ALWAYS AS IDENTITY,
+    source        text NOT NULL,
+    event_id      text NOT NULL,
+    ordering_key  text,
+    body          bytea NOT NULL,
+    headers       text NOT NULL,
+    status        text NOT NULL,
+    received_at   timestamptz NOT NULL,
+    ended_at      timestamptz,
+    claimed_by    text,
+    claimed_until timestamptz,
+    fence         bigint,
+    attempts      integer,
+    rests_until   timestamptz,
+    PRIMARY KEY (source, event_id)
+);
+CREATE INDEX IF NOT EXISTS {work_index} ON {table} (id) WHERE status IN ('received', 'processing');
+CREATE INDEX IF NOT EXISTS {line_index} ON {table} (ordering_key, id) WHERE status IN ('received', 'processing');
+CREATE INDEX IF NOT EXISTS {ended_index} ON {table} (ended_at) WHERE status IN ('done', 'dead');

@@ -1,0 +1,141 @@
+"""The inbox on PostgreSQL and SQLite, as programs over the statements in `postgres.sql` and `sqlite.sql`."""
+
+import json
+from collections.abc import Hashable, Sequence
+from datetime import datetime
+from typing import Any
+
+from raceproof.claims.postgres import PostgresWords
+from raceproof.claims.sqlite import SqliteWords
+from raceproof.inbox.declared import Inbox
+from raceproof.inbox.outcome import Received
+from raceproof.intake import Arrival
+from raceproof.moves.sqlite import bindable
+from raceproof.quoting import identifier, parameter, qualified, split_qualified
+from raceproof.statement import BEGIN, Prepared, Program, Rows, Style, templates, transaction
+
+
+class PostgresInbox:
+    """The programs of the inbox on PostgreSQL; texts are rendered once and kept."""
+
+    file = "postgres.sql"
+    words: Any = PostgresWords()
+
+    def __init__(self, style: Style) -> None:
+        self._style: Style = style
+        self._prepared: dict[Hashable, Prepared] = {}
+
+    def receive(
+        self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
+    ) -> Program[list[Received]]:
+        """Keep events, each once; when this returns they are durable."""
+        rows = yield self._text("inbox.receive", inbox, now).bind(
+            {
+                "sources": [one.source for one in arrivals],
+                "event_ids": [one.event_id for one in arrivals],
+                "ordering_keys": [one.ordering_key for one in arrivals],
+                "bodies": [one.body for one in arrivals],
+                "headers": [json.dumps(dict(one.headers)) for one in arrivals],
+                "now": now,
+            }
+        )
+        return told(inbox, arrivals, {(row[0], row[1]) for row in rows})
+
+    def forget(self, inbox: Inbox, limit: int, now: datetime | None) -> Program[int]:
+        """Delete events that ended long ago; how many it were."""
+        rows = yield self._text("inbox.forget", inbox, now).bind(self._values(inbox, now) | {"limit": limit})
+        return len(rows)
+
+    def counts(self, inbox: Inbox) -> Program[Rows]:
+        """Status, how many, and the oldest."""
+        return (yield self._text("inbox.counts", inbox, None).bind({}))
+
+    def listed(self, inbox: Inbox, status: str, limit: int) -> Program[Rows]:
+        """Events at a status, the oldest first."""
+        return (yield self._text("inbox.list", inbox, None).bind({"status": status, "limit": limit}))
+
+    def _values(self, inbox: Inbox, now: datetime | None) -> dict[str, Any]:
+        values = {"keep": -inbox.keep, "now": now}
+        return dict(zip(values, self._bindable(tuple(values.values())), strict=True))
+
+    def _bindable(self, values: Any) -> Any:
+        return values
+
+    def _now(self, now: datetime | None) -> str:
+        return "statement_timestamp()" if now is None else parameter("now") + "::timestamptz"
+
+    def _text(self, name: str, inbox: Inbox, now: datetime | None) -> Prepared:
+        key = (name, inbox.table, now is None)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            moment = self._now(now)
+            slots = {
+                "table": qualified(inbox.table),
+                "now": moment,
+                "until": self.words.plus(moment, parameter("keep")),
+            }
+            prepared = templates("raceproof.inbox", self.file)[name].prepare(slots, self._style)
+            self._prepared[key] = prepared
+        return prepared
+
+
+class SqliteInbox(PostgresInbox):
+    """The same on SQLite."""
+
+    file = "sqlite.sql"
+    words: Any = SqliteWords()
+
+    def receive(
+        self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
+    ) -> Program[list[Received]]:
+        """Keep events, each once; when this returns they are durable."""
+        lock = self._text("inbox.lock", inbox, None).text
+        return (yield from transaction(BEGIN._replace(params=(lock,)), self._receive(inbox, arrivals, now)))
+
+    def _receive(
+        self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
+    ) -> Program[list[Received]]:
+        text = self._text("inbox.receive", inbox, now)
+        new: set[tuple[str, str]] = set()
+        (moment,) = self._bindable((now,))
+        for one in arrivals:
+            rows = yield text.bind(
+                {
+                    "source": one.source,
+                    "event_id": one.event_id,
+                    "ordering_key": one.ordering_key,
+                    "body": one.body,
+                    "headers": json.dumps(dict(one.headers)),
+                    "now": moment,
+                }
+            )
+            new.update((row[0], row[1]) for row in rows)
+        return told(inbox, arrivals, new)
+
+    def _bindable(self, values: Any) -> Any:
+        return bindable(values)
+
+    def _now(self, now: datetime | None) -> str:
+        return "strftime('%Y-%m-%d %H:%M:%f', 'now')" if now is None else parameter("now")
+
+
+def told(inbox: Inbox, arrivals: Sequence[Arrival], new: set[tuple[str, str]]) -> list[Received]:
+    """An answer for each; one that was brought twice at once is new the first time."""
+    answers = []
+    for one in arrivals:
+        key = (one.source, one.event_id)
+        answers.append(Received(key, inbox, duplicate=key not in new))
+        new.discard(key)
+    return answers
+
+
+def inbox_ddl(dialect: str, inbox: Inbox | None = None) -> str:
+    """The table of an inbox and its indexes, for the user to create."""
+    name = (inbox or Inbox()).table
+    *schema, table = split_qualified(name)
+    slots = {"table": qualified(name), "bare_table": identifier(table)}
+    for index in ("work", "line", "ended"):
+        # an index is where its table is: PostgreSQL says so by the table, SQLite by the index
+        parts = (*schema, f"{table}_{index}") if dialect == "sqlite" else (f"{table}_{index}",)
+        slots[f"{index}_index"] = ".".join(identifier(part) for part in parts)
+    return templates("raceproof.inbox", f"{dialect}.sql")["inbox.table"].prepare(slots, "dollar").text

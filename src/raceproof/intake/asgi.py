@@ -1,0 +1,97 @@
+"""An endpoint as an ASGI application, for uvicorn, hypercorn and granian, or mounted in Starlette, FastAPI and others."""
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Self
+
+from raceproof.intake.endpoint import Endpoint
+from raceproof.intake.reply import Reply
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_WRONG_METHOD = Reply(405, b"", (("allow", "POST"),), close=True)
+
+
+def asgi_app(endpoint: Endpoint) -> App:
+    """An ASGI application that answers POST with `endpoint`, on whatever path it is mounted."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] != "http":
+            raise ValueError(f"this application speaks HTTP, not {scope['type']}")
+        elif scope["method"] != "POST":
+            await _send(scope, send, _WRONG_METHOD)
+        else:
+            body = _Body(receive)
+            reply = await endpoint.answer(_Headers(scope["headers"]), body)
+            if not body.gone:
+                await _send(scope, send, reply)
+
+    return app
+
+
+class _Headers:
+    """The header list of ASGI, searched as it is: a few are asked for, and a dict would be made for nothing."""
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        self._pairs = pairs
+
+    def get(self, name: str, /) -> str | None:
+        wanted = name.encode("latin-1")
+        for found, value in self._pairs:
+            if found == wanted:
+                return value.decode("latin-1")
+        return None
+
+
+class _Disconnected(Exception):
+    """The sender went away before its body was complete."""
+
+
+class _Body:
+    """The body of a request in pieces; `gone` once the sender is."""
+
+    __slots__ = ("_more", "_receive", "gone")
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._more = True
+        self.gone = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._more:
+            raise StopAsyncIteration
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.gone = True
+            raise _Disconnected
+        self._more = message.get("more_body", False)
+        chunk: bytes = message.get("body", b"")
+        return chunk
+
+
+async def _send(scope: Scope, send: Send, reply: Reply) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
+    headers.append((b"content-length", str(len(reply.body)).encode()))
+    if reply.close and str(scope.get("http_version", "1.1")).startswith("1"):
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """There is nothing to start or to stop; what `receive` needs is its owner's to open and close."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

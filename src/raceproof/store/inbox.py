@@ -1,0 +1,112 @@
+"""The inbox on a store. On an async store, events that arrive together are kept by one statement."""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from raceproof.driver import AsyncDriver, Driver
+from raceproof.errors import CallError
+from raceproof.gather import Gathered
+from raceproof.inbox import Inbox, Received
+from raceproof.intake import Arrival
+from raceproof.statement import Program, Rows, reading
+from raceproof.store.telling import Telling
+
+D = TypeVar("D", bound=Driver | AsyncDriver)
+
+
+class InboxPrograms(Telling[D], Generic[D]):
+    """The programs behind the calls."""
+
+    def _receive(
+        self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
+    ) -> Program[list[Received]]:
+        if not isinstance(inbox, Inbox):
+            raise CallError(f"{inbox!r} is not an inbox; make one with Inbox()")
+        for one in arrivals:
+            _check(inbox, one)
+        if not arrivals:
+            return []
+        started = time.monotonic()
+        # not knowing whether it was kept is a reason to be asked again, so it is an error here
+        answers = yield from reading(self._driver.primitives.inbox.receive(inbox, arrivals, now))
+        self._tell_all("receive", answers, None, started)
+        return answers
+
+    def _forget_events(self, inbox: Inbox, limit: int, now: datetime | None) -> Program[int]:
+        return (yield from reading(self._driver.primitives.inbox.forget(inbox, limit, now)))
+
+    def _inbox_counts(self, inbox: Inbox) -> Program[Rows]:
+        return (yield from reading(self._driver.primitives.inbox.counts(inbox)))
+
+    def _inbox_events(self, inbox: Inbox, status: str, limit: int) -> Program[Rows]:
+        return (yield from reading(self._driver.primitives.inbox.listed(inbox, status, limit)))
+
+
+def _check(inbox: Inbox, one: Arrival) -> None:
+    texts: tuple[Any, ...] = (one.source, one.event_id, one.ordering_key or "")
+    for text in texts:
+        if not isinstance(text, str) or "\0" in text or (text == "" and text is not texts[2]):
+            raise CallError(f"{inbox}: an event has a source and an id, both texts without NUL, not {one!r}")
+        text.encode()
+    if not isinstance(one.body, bytes):
+        raise CallError(f"{inbox}: the body of an event is its raw bytes, not {type(one.body).__name__}")
+
+
+class SyncInbox(InboxPrograms[Driver]):
+    """The inbox on a sync connection."""
+
+    def receive(self, inbox: Inbox, arrival: Arrival, now: datetime | None = None) -> Received:
+        """Keep an event, once; when this returns it is durable."""
+        return self.receive_many(inbox, [arrival], now)[0]
+
+    def receive_many(
+        self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None = None
+    ) -> list[Received]:
+        """The same for many, in one statement."""
+        return self._driver.run(self._receive(inbox, arrivals, now))
+
+    def forget_events(self, inbox: Inbox, limit: int = 1000, now: datetime | None = None) -> int:
+        """Delete up to so many events that ended long ago."""
+        return self._driver.run(self._forget_events(inbox, limit, now))
+
+    def inbox_counts(self, inbox: Inbox) -> Rows:
+        """For each status: how many, and when the oldest came."""
+        return self._driver.run(self._inbox_counts(inbox))
+
+    def inbox_events(self, inbox: Inbox, status: str = "dead", limit: int = 100) -> Rows:
+        """Events at a status: source, id, status, attempts, received, holder, size."""
+        return self._driver.run(self._inbox_events(inbox, status, limit))
+
+
+class AsyncInbox(InboxPrograms[AsyncDriver]):
+    """The inbox on an async connection."""
+
+    async def receive(self, inbox: Inbox, arrival: Arrival, now: datetime | None = None) -> Received:
+        """Keep an event, once; when this returns it is durable. Events that arrive together share a commit."""
+        if now is not None:
+            return (await self.receive_many(inbox, [arrival], now))[0]
+        gathered: Any = self._driver.__dict__.setdefault("_receiving", {})
+        if inbox not in gathered:
+            gathered[inbox] = Gathered(lambda arrivals: self.receive_many(inbox, arrivals))
+        found: Received = await gathered[inbox].submit(arrival)
+        return found
+
+    async def receive_many(
+        self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None = None
+    ) -> list[Received]:
+        """The same for many, in one statement."""
+        return await self._driver.run(self._receive(inbox, arrivals, now))
+
+    async def forget_events(self, inbox: Inbox, limit: int = 1000, now: datetime | None = None) -> int:
+        """Delete up to so many events that ended long ago."""
+        return await self._driver.run(self._forget_events(inbox, limit, now))
+
+    async def inbox_counts(self, inbox: Inbox) -> Rows:
+        """For each status: how many, and when the oldest came."""
+        return await self._driver.run(self._inbox_counts(inbox))
+
+    async def inbox_events(self, inbox: Inbox, status: str = "dead", limit: int = 100) -> Rows:
+        """Events at a status: source, id, status, attempts, received, holder, size."""
+        return await self._driver.run(self._inbox_events(inbox, status, limit))
