@@ -47,7 +47,7 @@ class InboxPrograms(Telling[D], Generic[D]):
 def _check(inbox: Inbox, one: Arrival) -> None:
     texts: tuple[Any, ...] = (one.source, one.event_id, one.ordering_key or "")
     for text in texts:
-        if not isinstance(text, str) or "\0" in text or (text == "" and text is not texts[2]):
+        if not isinstance(text, str) or "\0" in text or not (one.source and one.event_id):
             raise CallError(f"{inbox}: an event has a source and an id, both texts without NUL, not {one!r}")
         text.encode()
     if not isinstance(one.body, bytes):
