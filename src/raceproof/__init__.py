@@ -38,6 +38,7 @@ from raceproof.stores.bind import bind
 from raceproof.stores.connect import connect
 from raceproof.tracing import trace_decisions
 from raceproof.verify import Finding, Trial
+from raceproof.worker import Failure, Limit, Scheduler, Schedules, Worker, schedule_ddl
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "Event",
     "Expiry",
     "Explanation",
+    "Failure",
     "Finding",
     "HeldClaim",
     "History",
@@ -70,6 +72,7 @@ __all__ = [
     "Lease",
     "Led",
     "Lifecycle",
+    "Limit",
     "Lost",
     "Marked",
     "Marker",
@@ -87,6 +90,8 @@ __all__ = [
     "Rejected",
     "Released",
     "Role",
+    "Scheduler",
+    "Schedules",
     "ScriptFailed",
     "SetAside",
     "Spec",
@@ -98,6 +103,7 @@ __all__ = [
     "Turn",
     "TurnLost",
     "Unknown",
+    "Worker",
     "bind",
     "claim",
     "column",
@@ -112,6 +118,7 @@ __all__ = [
     "log_to",
     "mermaid",
     "move",
+    "schedule_ddl",
     "spec_of",
     "sql",
     "subscribe",

@@ -1,13 +1,13 @@
 """What a store is to the rest of the library: it runs programs, and knows which programs its dialect has."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from raceproof.moves import MoveRequest
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Answer
 from raceproof.primitives import Primitives
-from raceproof.spec import Spec
+from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program, Rows, Statement, Style, arun, run
 
 T = TypeVar("T")
@@ -87,6 +87,9 @@ class AsyncDriver:
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
         return await arun(self.execute, self.moves.one(request))
+
+    async def listen(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
+        """Call `wake` whenever rows of a claim are offered; on a connection of the caller's nothing is listened to."""
 
     async def close(self) -> None:
         """Close what this driver opened itself, which is nothing for a connection of the caller's."""

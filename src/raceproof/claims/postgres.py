@@ -178,6 +178,12 @@ class PostgresClaims:
         text = self._text(("list", request.claim), "claim.list", lambda: self._slots(request))
         return (yield text.bind(request.values()))
 
+    def add(self, claim: Claimable[Any], keys: Sequence[Any]) -> Program[None]:
+        """Make rows that wait, unless they are there."""
+        for parts in keys:
+            text = self._text(("add", claim), "claim.add", lambda: sql.add_slots(claim))
+            yield text.bind({f"key_{i}": part for i, part in enumerate(parts)})
+
     def offer(self, claim: Claimable[Any], keys: Sequence[Any]) -> Program[None]:
         """Wake up whoever listens; the rows are there already, and polling finds them too."""
         yield self._text(("offer", claim), "claim.offer", lambda: {"topic": literal(str(claim))}).bind({})

@@ -124,3 +124,9 @@ WHERE {status} IN ({open});
 -- Wakes up whoever waits for rows; one for a whole batch.
 -- name: claim.offer
 SELECT pg_notify('raceproof', {topic})
+
+-- Makes a row that waits, unless it is there.
+-- name: claim.add
+INSERT INTO {table} ({key_columns}, {status})
+VALUES ({key_values}, {waiting})
+ON CONFLICT DO NOTHING

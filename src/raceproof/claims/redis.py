@@ -141,6 +141,16 @@ class RedisClaims:
             for one, delay, result in zip(claims, delays, found, strict=True)
         ]
 
+    def add(self, claim: Claimable[Any], keys: Sequence[KeyParts]) -> Program[None]:
+        """Make rows that wait, unless they are there, and offer them."""
+        self._needs_an_index(claim)
+        for parts in keys:
+            row = self._moves.row_key(claim.lifecycle, parts)
+            yield Statement("claim.add", "HSETNX", (row, claim.lifecycle.column, str(claim.at[0])))
+            for name, part in zip(claim.lifecycle.key_columns, parts, strict=True):
+                yield Statement("claim.add", "HSETNX", (row, name, str(part)))
+        yield from self.offer(claim, keys)
+
     def offer(self, claim: Claimable[Any], keys: Sequence[KeyParts]) -> Program[None]:
         """Let rows be found by the next claim."""
         self._needs_an_index(claim)

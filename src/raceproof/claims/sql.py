@@ -235,6 +235,17 @@ def changes(claim: Claimable[Any], words: Words, now: str, how: str, delay: str)
     return lines(written, ",")
 
 
+def add_slots(claim: Claimable[Any]) -> dict[str, str]:
+    """What a row that waits is made with."""
+    spec = claim.lifecycle
+    return {
+        **moves_sql.declared(spec),
+        "key_columns": ", ".join(identifier(column) for column in spec.key_columns),
+        "key_values": ", ".join(parameter(f"key_{i}") for i in range(len(spec.key_columns))),
+        "waiting": literal(claim.at[0]),
+    }
+
+
 def index_columns(claim: Claimable[Any]) -> str:
     columns = claim.order_by or claim.lifecycle.key
     return ", ".join(

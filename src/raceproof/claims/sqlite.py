@@ -200,6 +200,12 @@ class SqliteClaims:
         """Who holds what: until, stale, status, holder, fence, attempts and the key's columns."""
         return (yield self._text("claim.list", request).bind(_values(request)))
 
+    def add(self, claim: Claimable[Any], keys: Sequence[Any]) -> Program[None]:
+        """Make rows that wait, unless they are there."""
+        text = _TEMPLATES["claim.add"].prepare(sql.add_slots(claim), self._style)
+        for parts in keys:
+            yield text.bind({f"key_{i}": part for i, part in enumerate(bindable(parts))})
+
     def offer(self, claim: Claimable[Any], keys: Sequence[Any]) -> Program[None]:
         """Nothing: the rows are there already, and polling finds them."""
         return None

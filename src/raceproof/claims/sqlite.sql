@@ -87,3 +87,9 @@ LIMIT {$limit}
 -- name: claim.index
 CREATE INDEX IF NOT EXISTS {index_name} ON {bare_table} ({index_columns})
 WHERE {status} IN ({open});
+
+-- Makes a row that waits, unless it is there.
+-- name: claim.add
+INSERT INTO {table} ({key_columns}, {status})
+VALUES ({key_values}, {waiting})
+ON CONFLICT DO NOTHING

@@ -12,6 +12,7 @@ class Received:
     """The event is durable. `duplicate`: it was before, and will not be worked on twice."""
 
     won: ClassVar[Literal[True]] = True
+    reached: ClassVar[Literal[True]] = True
 
     key: tuple[str, str]
     move: Inbox

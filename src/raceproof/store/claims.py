@@ -1,7 +1,7 @@
 """Claims on a store: how a call becomes a program, and what both kinds of store offer of it."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from uuid import uuid4
@@ -16,7 +16,7 @@ from raceproof.moves.request import Returning, key_parts
 from raceproof.outcome import Claim, Conflict, GivenBack, Key, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.predicate import Where
 from raceproof.spec import Claimable
-from raceproof.statement import AcknowledgementLost, Conflicted, Program
+from raceproof.statement import AcknowledgementLost, Conflicted, Program, reading
 from raceproof.store.telling import Telling
 
 S = TypeVar("S", bound=str)
@@ -230,6 +230,16 @@ class AsyncClaims(ClaimPrograms[AsyncDriver]):
     async def offer(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
         """Tell that rows are there to be claimed: wakes up workers, and on Redis lets the rows be found."""
         return await self._driver.run(self._offer(claim, keys))
+
+    async def add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
+        """Make rows that wait to be claimed, unless they are there."""
+        parts = [key_parts(claim.lifecycle, key, self._tenant) for key in keys]
+        await self._driver.run(reading(self._driver.primitives.claims.add(claim, parts)))
+
+    async def wait_for_offers(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
+        """Call `wake` whenever rows are offered, until cancelled; where the store cannot tell, return at once."""
+        check_claimable(claim)
+        await self._driver.listen(claim, wake)
 
     async def claims(
         self, claim: Claimable[Any], limit: int = 100, now: datetime | None = None

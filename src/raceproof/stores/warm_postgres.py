@@ -1,19 +1,22 @@
 """PostgreSQL for `connect(url)`: warm asyncpg connections, no pool, no reset between calls, opened again when cut."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
 
 from raceproof.driver import AsyncDriver
+from raceproof.events import log
 from raceproof.moves import MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
+from raceproof.spec import Claimable
 from raceproof.statement import Program
 from raceproof.stores.asyncpg import AsyncpgConnection
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
 
 T = TypeVar("T")
+_LISTEN_AGAIN = 1.0
 
 
 class _Own(AsyncpgConnection):
@@ -92,6 +95,35 @@ class WarmPostgres(AsyncDriver):
                 connection.terminate()
             else:
                 self._idle.append(connection)
+
+    async def listen(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
+        """On a connection of its own; behind a transaction pooler there are no notifications, so polling has to do."""
+        while not self._closed:
+            try:
+                connection = await asyncpg.connect(self._url, **self._settings)
+            except OSError:
+                await asyncio.sleep(_LISTEN_AGAIN)
+                continue
+            try:
+                if connection.get_server_pid() != await connection.fetchval("SELECT pg_backend_pid()"):
+                    log.info(
+                        "%s: a pooler is in front of PostgreSQL: offers are not heard, polling finds them",
+                        claim,
+                    )
+                    return
+                await self._hear(connection, str(claim), wake)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                log.info("%s: offers are not heard for now: %s", claim, error)
+                await asyncio.sleep(_LISTEN_AGAIN)
+            finally:
+                connection.terminate()
+
+    async def _hear(self, connection: Any, topic: str, wake: Callable[[], None]) -> None:
+        gone = asyncio.Event()
+        connection.add_termination_listener(lambda _: gone.set())
+        await connection.add_listener("raceproof", lambda *told: wake() if told[-1] == topic else None)
+        wake()
+        await gone.wait()
 
     async def close(self) -> None:
         if self._closed:

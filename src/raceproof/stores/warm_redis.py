@@ -1,17 +1,22 @@
 """Redis and Valkey for `connect(url)`: one warm connection, opened again when cut."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis.asyncio
 
+from raceproof.claims.redis import index_key
 from raceproof.driver import AsyncDriver
+from raceproof.events import log
 from raceproof.moves import MoveRequest, RedisMoves
 from raceproof.outcome import Answer
+from raceproof.spec import Claimable
 from raceproof.statement import Rows, Statement
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
 from raceproof.stores.redis import once, rows_of
+
+_LISTEN_AGAIN = 1.0
 
 
 class WarmRedis(AsyncDriver):
@@ -47,6 +52,19 @@ class WarmRedis(AsyncDriver):
             raise redis.ConnectionError("the store is closed")
         async with self._lock:
             return rows_of(statement, await once(self._connection, statement))
+
+    async def listen(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
+        """On a connection of its own, by the channel that has the name of the claim's index."""
+        while not self._closed:
+            try:
+                async with self._client.pubsub(ignore_subscribe_messages=True) as offers:
+                    await offers.subscribe(index_key(claim))
+                    wake()
+                    async for _ in offers.listen():
+                        wake()
+            except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
+                log.info("%s: offers are not heard for now: %s", claim, error)
+                await asyncio.sleep(_LISTEN_AGAIN)
 
     async def close(self) -> None:
         if self._closed:

@@ -1,0 +1,145 @@
+"""Kinds of work by the clock: each runs every so many seconds, never twice at once, however many processes there are.
+
+The row of a schedule keeps when it ran last and when it is due next, so a restart neither forgets nor repeats a run. It is
+an ordinary claim: a run that takes long is renewed, and one whose process has died is taken over after its lease.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from raceproof.declaration import spec_from_dict
+from raceproof.errors import CallError
+from raceproof.events import log
+from raceproof.outcome import Claim
+from raceproof.predicate import column
+from raceproof.quoting import qualified
+from raceproof.spec import Claimable, Move, Spec
+from raceproof.store import AsyncStore
+from raceproof.worker.finishing import Failure
+from raceproof.worker.worker import Worker
+
+Job = Callable[[], Awaitable[object]]
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """The table of schedules: one row for each kind of work."""
+
+    table: str = "raceproof_schedule"
+    lease: float = 60.0
+
+    @cached_property
+    def lifecycle(self) -> Spec[str]:
+        return spec_from_dict(
+            {
+                "name": "Schedule",
+                "table": self.table,
+                "key": "name",
+                "statuses": ["waiting", "running", "retired"],
+                "moves": {
+                    "begin": {"from": ["waiting"], "to": "running", "stamp": ["began_at"]},
+                    "rest": {"from": ["running"], "to": "waiting", "stamp": ["ended_at"]},
+                    "retire": {"from": ["waiting", "running"], "to": "retired"},
+                },
+                "claims": {
+                    "run": {
+                        "move": "begin",
+                        "back": "rest",
+                        "lease": self.lease,
+                        "after": "due_at",
+                        "order_by": ["due_at"],
+                    }
+                },
+            }
+        )
+
+    @property
+    def run(self) -> Claimable[Any]:
+        return self.lifecycle.claims["run"]
+
+    @property
+    def retire(self) -> Move[Any]:
+        return self.lifecycle.moves["retire"]
+
+
+class Scheduler:
+    """Runs kinds of work every so many seconds: `scheduler.every(3600, "vetting", vet)`, then `await scheduler.run()`."""
+
+    def __init__(
+        self, db: AsyncStore, schedules: Schedules | None = None, *, by: str | None = None, poll: float = 1.0
+    ) -> None:
+        self._db = db
+        self._schedules = schedules or Schedules()
+        self._by = by
+        self._poll = poll
+        self._jobs: dict[str, tuple[float, Job]] = {}
+        self._workers: list[Worker] = []
+
+    def every(self, seconds: float, name: str, job: Job) -> None:
+        """Run `job` every so many seconds, from the end of one run to the start of the next."""
+        if not seconds > 0:
+            raise CallError(f"schedule {name}: every {seconds} s would be all the time")
+        if name in self._jobs:
+            raise CallError(f"schedule {name} is there already")
+        self._jobs[name] = (float(seconds), job)
+
+    async def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
+        """Run until `stop()`. Each kind of work has a worker of its own, so a long one holds up no other."""
+        await self._db.add_waiting(self._schedules.run, list(self._jobs))
+        self._workers = [self._worker(name) for name in self._jobs]
+        async with asyncio.TaskGroup() as group:
+            for worker in self._workers:
+                group.create_task(worker.run(until_idle=until_idle, signals=signals))
+
+    def stop(self) -> None:
+        """Begin nothing more; `run` returns when what runs has ended."""
+        for worker in self._workers:
+            worker.stop()
+
+    def _worker(self, name: str) -> Worker:
+        seconds, job = self._jobs[name]
+
+        async def handler(_: Claim[Any, Any]) -> None:
+            reason = ""
+            try:
+                await job()
+            except Exception as error:
+                log.exception("schedule %s failed", name)
+                reason = f"{type(error).__name__}: {error}"[:500]
+            # the end of a run, good or bad, is to rest until the next time
+            raise Failure(reason, delay=seconds)
+
+        return Worker(
+            self._db,
+            self._schedules.run,
+            handler,
+            finish=self._schedules.retire,
+            by=self._by,
+            parallel=1,
+            most=1,
+            poll=self._poll,
+            where=column("name") == name,
+        )
+
+
+_DDL = {
+    "postgres": ("text", "timestamptz", "bigint"),
+    "sqlite": ("TEXT", "TEXT", "INTEGER"),
+}
+
+
+def schedule_ddl(dialect: str, schedules: Schedules | None = None) -> str:
+    """The table of schedules, for the user to create."""
+    text, time, number = _DDL[dialect]
+    columns = {
+        "name": f"{text} PRIMARY KEY",
+        "status": f"{text} NOT NULL",
+        "claimed_by": text,
+        "fence": number,
+    }
+    columns |= dict.fromkeys(("due_at", "began_at", "ended_at", "claimed_until"), time)
+    listed = ",\n    ".join(f"{name} {kind}" for name, kind in columns.items())
+    return f"CREATE TABLE IF NOT EXISTS {qualified((schedules or Schedules()).table)} (\n    {listed}\n);"

@@ -1,0 +1,381 @@
+"""A worker: claim → run → finish, bounded, renewing, draining.
+
+Promise: an item is finished only by its current holder (P4, P5); a row whose worker has died can be claimed by the next one
+after its lease (P13); stopping, cancelling and failing leave every row either finished or claimable (P14); the heartbeat
+stops last. Not promised: that an item is run once. A handler that must not repeat an outside effect uses `deliver_once`.
+"""
+
+import asyncio
+import inspect
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from raceproof.claims.request import check_claimable
+from raceproof.errors import CallError
+from raceproof.events import log
+from raceproof.moves.request import Returning, default_actor
+from raceproof.outcome import Claim
+from raceproof.predicate import Where
+from raceproof.spec import Claimable, Move
+from raceproof.store import AsyncStore
+from raceproof.worker.batch import BatchSize
+from raceproof.worker.finishing import Ended, Failure, Finishing
+from raceproof.worker.held import Held
+from raceproof.worker.limit import Limit, Slot
+
+Handled = Mapping[str, Any] | None
+Handler = Callable[[Claim[Any, Any]], Handled | Awaitable[Handled]]
+
+
+class Worker:
+    """Runs `handler` for every row of a claim: `await Worker(db, Job.work, handler, finish=Job.finish).run()`.
+
+    A plain function runs in a thread of its own, one item after the other in each of `parallel` threads; a coroutine
+    function runs `parallel` items at once. What it returns (a mapping) is set along with the finishing move; what it raises
+    gives the item back, to rest and be tried again, and in the end to be set aside. `timeout` is for one item,
+    `batch_timeout` for all that were claimed together, from their claim on. `poll` is how often the store is asked when
+    nothing wakes the worker up; `drain` how long running items may go on after `stop()` or SIGTERM. `limit` bounds how
+    many workers do this at once, over all processes.
+    """
+
+    def __init__(
+        self,
+        db: AsyncStore,
+        claim: Claimable[Any],
+        handler: Handler,
+        *,
+        finish: Move[Any],
+        by: str | None = None,
+        parallel: int | None = None,
+        most: int = 1000,
+        timeout: float | None = None,
+        batch_timeout: float | None = None,
+        poll: float = 1.0,
+        drain: float = 30.0,
+        where: Where = (),
+        returning: Returning = None,
+        limit: Limit | None = None,
+    ) -> None:
+        check_claimable(claim)
+        if finish.lifecycle is not claim.lifecycle:
+            raise CallError(f"{claim}: finish= is a move of {claim.lifecycle}, not {finish!r}")
+        if any(status not in finish.sources for status in claim.held):
+            raise CallError(
+                f"{claim}: {finish} does not lead from {', '.join(claim.held)}, where claimed rows are"
+            )
+        self._db = db
+        self._claim = claim
+        self._handler = handler
+        self._is_async = inspect.iscoroutinefunction(handler)
+        self._parallel = parallel or (10 if self._is_async else 1)
+        if self._parallel < 1:
+            raise CallError(f"{claim}: parallel={parallel} would run nothing")
+        self._options: dict[str, Any] = {"by": by or default_actor(), "where": where, "returning": returning}
+        self._timeout = timeout
+        self._batch_timeout = batch_timeout
+        self._poll = poll
+        self._drain = drain
+        self._limit = limit
+        self._batch = BatchSize(self._parallel, most)
+        self._held = Held(db)
+        self._finishing = Finishing(db, self._held, finish)
+        self._stopping = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._running: dict[asyncio.Task[Any], Sequence[Claim[Any, Any]]] = {}
+        self._until_idle = False
+        self._slot: Slot | None = None
+        self._item_began = 0.0
+
+    @property
+    def finished(self) -> int:
+        """How many items this worker has finished."""
+        return self._finishing.finished
+
+    @property
+    def failed(self) -> int:
+        """How many items failed here and were given back or set aside."""
+        return self._finishing.failed
+
+    @property
+    def lost(self) -> int:
+        """How many items were somebody else's by the time they were finished here."""
+        return self._finishing.lost
+
+    def wake(self) -> None:
+        """Look for work now instead of at the next poll."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Claim nothing more; `run` returns when what runs has ended, or been given back."""
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
+        """Work until `stop()`, or SIGTERM and SIGINT with `signals`; with `until_idle`, until nothing is left to do."""
+        self._until_idle = until_idle
+        loop = asyncio.get_running_loop()
+        listened = (signal.SIGTERM, signal.SIGINT) if signals else ()
+        for number in listened:
+            loop.add_signal_handler(number, self.stop)
+        renewing = asyncio.create_task(self._keep_renewing())
+        listening = asyncio.create_task(self._db.wait_for_offers(self._claim, self.wake))
+        try:
+            await self._work()
+        except asyncio.CancelledError:
+            self.stop()
+            self._drain = 0.0
+            raise
+        finally:
+            listening.cancel()
+            await _to_the_end(self._end(renewing, listening))
+            for number in listened:
+                loop.remove_signal_handler(number)
+
+    async def _work(self) -> None:
+        while not self._stopping.is_set():
+            if not await self._has_a_slot():
+                await self._sleep(self._poll)
+                continue
+            room = self._batch.size - self._begun()
+            if room <= 0:
+                await self._something_ends()
+                continue
+            if self._finishing.waiting > 4 * self._batch.size:
+                await self._finishing.flush()
+            self._wake.clear()
+            claims = await self._claim_some(room)
+            if claims:
+                self._start(claims)
+                if len(claims) == room:
+                    # the next batch is claimed while the end of this one is written, and not much earlier
+                    await self._something_ends(left=self._batch.size // 2)
+            elif self._running:
+                await self._something_ends()
+            else:
+                await self._finishing.flush()
+                await self._free_slot()
+                if self._until_idle:
+                    return
+                await self._sleep(self._poll)
+
+    async def _has_a_slot(self) -> bool:
+        """Whether this worker may work now, over all processes."""
+        if self._limit is None:
+            return True
+        if self._slot is None:
+            self._slot = await self._limit.take(self._db, self._options["by"])
+        return self._slot is not None
+
+    async def _free_slot(self) -> None:
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            await slot.free()
+
+    def _begun(self) -> int:
+        return sum(len(claims) for claims in self._running.values())
+
+    async def _claim_some(self, most: int) -> list[Claim[Any, Any]]:
+        try:
+            claims = await self._db.claim(self._claim, most, **self._options)
+        except Exception as error:
+            log.warning(
+                "%s: the store could not be asked for work: %s: %s", self._claim, type(error).__name__, error
+            )
+            await self._sleep(self._poll)
+            return []
+        self._held.add(claims)
+        return claims
+
+    async def _sleep(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), seconds)
+
+    def _start(self, claims: Sequence[Claim[Any, Any]]) -> None:
+        """Run these items, in as many tasks as may run at once."""
+        began = time.monotonic()
+        ends = None if self._batch_timeout is None else began + self._batch_timeout
+        run = self._run_items if self._is_async else self._run_in_thread
+        share = -(-len(claims) // self._parallel)
+        for start in range(0, len(claims), share):
+            some = claims[start : start + share]
+            task = asyncio.create_task(run(some, ends))
+            self._running[task] = some
+            task.add_done_callback(partial(self._ended, len(some), began))
+
+    def _ended(self, items: int, began: float, task: "asyncio.Task[Any]") -> None:
+        self._running.pop(task, None)
+        self._batch.took(items * self._parallel, time.monotonic() - began)
+        self._wake.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s: a worker failed", self._claim, exc_info=error)
+
+    async def _something_ends(self, left: int = 0) -> None:
+        """Wait until a running task has ended and no more than so many items are left, or until the worker is to stop."""
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            while self._running and not self._stopping.is_set():
+                await asyncio.wait([*self._running, stop], return_when=asyncio.FIRST_COMPLETED)
+                if self._begun() <= left or not left:
+                    return
+        finally:
+            stop.cancel()
+
+    async def _run_items(self, claims: Sequence[Claim[Any, Any]], ends: float | None) -> None:
+        """Coroutine items, one after the other; several of these run at once."""
+        for place, one in enumerate(claims):
+            if self._stopping.is_set():
+                self._give_back(claims[place:])
+                return
+            if self._held.has(one):
+                self._finishing.add([(one, await self._run_item(one, ends))])
+
+    async def _run_item(self, one: Claim[Any, Any], ends: float | None) -> Any:
+        patience = self._patience(ends)
+        try:
+            if patience is None:
+                return await self._handler(one)  # type: ignore[misc]
+            async with asyncio.timeout(patience) as limit:
+                return await self._handler(one)  # type: ignore[misc]
+        except Failure as failure:
+            return failure
+        except TimeoutError as error:
+            if patience is not None and limit.expired():
+                return Failure(f"timed out after {patience:g} s")
+            return _failure(one, error)
+        except asyncio.CancelledError:
+            # cancelled in the middle: what it has done is unknown, so the attempt counts
+            self._finishing.add([(one, Failure("cancelled", delay=0.0))])
+            raise
+        except Exception as error:
+            return _failure(one, error)
+
+    async def _run_in_thread(self, claims: Sequence[Claim[Any, Any]], ends: float | None) -> None:
+        """Plain functions, one after the other in a thread; the loop goes on renewing."""
+        loop = asyncio.get_running_loop()
+        place = 0
+        while place < len(claims):
+            if self._stopping.is_set():
+                self._give_back(claims[place:])
+                return
+            current: list[Ended] = []
+            work = loop.run_in_executor(None, self._run_plainly, claims, place, current)
+            patience = self._patience(ends)
+            reported = 0
+            while not work.done():
+                await asyncio.wait([work], timeout=min(_GLANCE, patience or _GLANCE))
+                fresh = current[reported:]
+                reported += len(fresh)
+                self._finishing.add(fresh)
+                if not work.done() and patience is not None and not fresh and self._overdue(ends, patience):
+                    stuck = claims[place + reported]
+                    self._finishing.add([(stuck, Failure(f"timed out after {patience:g} s"))])
+                    self._give_back(claims[place + reported + 1 :])
+                    return  # the thread cannot be stopped; what it still writes is fenced off
+            self._finishing.add(current[reported:])
+            place += work.result()
+
+    def _run_plainly(self, claims: Sequence[Claim[Any, Any]], place: int, ended: list[Ended]) -> int:
+        """In the thread: run items until a short while is over, and say how many they were."""
+        handler, stopping, held = self._handler, self._stopping.is_set, self._held.has
+        began = self._item_began = time.monotonic()
+        done = 0
+        for one in claims[place:]:
+            try:
+                if held(one):
+                    ended.append((one, handler(one)))
+            except Failure as failure:
+                ended.append((one, failure))
+            except Exception as error:
+                ended.append((one, _failure(one, error)))
+            done += 1
+            self._item_began = now = time.monotonic()
+            if now - began > _GLANCE or stopping():
+                break
+        return done
+
+    def _overdue(self, ends: float | None, patience: float) -> bool:
+        now = time.monotonic()
+        return now - self._item_began > patience or (ends is not None and now > ends)
+
+    def _patience(self, ends: float | None) -> float | None:
+        """How long the next item may take."""
+        left = None if ends is None else max(0.0, ends - time.monotonic())
+        if self._timeout is None:
+            return left
+        return self._timeout if left is None else min(left, self._timeout)
+
+    def _give_back(self, claims: Sequence[Claim[Any, Any]]) -> None:
+        """Items that were not begun: somebody else may have them at once."""
+        self._finishing.add([(one, Failure("the worker stops", counted=False)) for one in claims])
+
+    async def _keep_renewing(self) -> None:
+        """The heartbeat: renew what is held when a third of its lease is over. It stops last."""
+        lease = self._claim.lease
+        often = min(lease, self._limit.seconds) if self._limit else lease
+        while True:
+            await asyncio.sleep(often / 6)
+            try:
+                if self._slot is not None and not await asyncio.wait_for(self._slot.keep(), often / 3):
+                    self._slot = None
+                gone = await asyncio.wait_for(self._held.renew(time.monotonic() + lease * 2 / 3), lease / 3)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                log.warning(
+                    "%s: claims could not be renewed: %s: %s", self._claim, type(error).__name__, error
+                )
+                continue
+            for task, claims in list(self._running.items()):
+                if self._is_async and all(not self._held.has(one) for one in claims) and gone:
+                    task.cancel()  # everything it works on is somebody else's by now
+
+    async def _end(self, renewing: "asyncio.Task[None]", listening: "asyncio.Task[None]") -> None:
+        """Let what runs end, give the rest back, write everything; only then stop the heartbeat."""
+        try:
+            if self._running and self._drain > 0:
+                await asyncio.wait(self._running, timeout=self._drain)
+            left = list(self._running)
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left)
+            await self._finishing.flush()
+            held = self._held.all()
+            if held:
+                self._give_back(held)
+                await self._finishing.flush()
+            await self._free_slot()
+        finally:
+            # a driver may swallow a cancellation that meets it while it connects
+            while pending := [task for task in (renewing, listening) if not task.done()]:
+                for task in pending:
+                    task.cancel()
+                await asyncio.wait(pending, timeout=_GLANCE)
+
+
+_GLANCE = 0.05
+
+
+def _failure(one: Claim[Any, Any], error: Exception) -> Failure:
+    log.warning("%s: %r failed: %s: %s", one.move, one.key, type(error).__name__, error, exc_info=error)
+    return Failure(f"{type(error).__name__}: {error}"[:500])
+
+
+async def _to_the_end(work: Any) -> None:
+    """Run to the end, also if the caller is cancelled once more meanwhile."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.done():
+                break
+            cancelled = True
+    task.result()
+    if cancelled:
+        raise asyncio.CancelledError

@@ -1,0 +1,273 @@
+"""What a worker promises (L13; P4, P5, P13, P14), on every store that it can run on."""
+
+import asyncio
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from raceproof import AsyncStore, CallError, Claim, Failure, Limit, Spec, Worker
+from tests.contract.grounds import Ground
+from tests.contract.jobs import jobs
+from tests.fix_waiting import until
+
+
+async def put(ground: Ground, job: Spec[str], count: int) -> list[str]:
+    keys = [f"j{number:03d}" for number in range(count)]
+    for number, key in enumerate(keys):
+        ground.put(job, key, "QUEUED", made_at=number)
+    await ground.db.offer(job.claims["work"], keys)
+    return keys
+
+
+def db(ground: Ground) -> AsyncStore:
+    assert isinstance(ground.db.store, AsyncStore)
+    return ground.db.store
+
+
+def worker(ground: Ground, job: Spec[str], handler: Any, **options: Any) -> Worker:
+    return Worker(db(ground), job.claims["work"], handler, finish=job.moves["finish"], **options)
+
+
+def statuses(ground: Ground, job: Spec[str], keys: list[str]) -> Counter[Any]:
+    return Counter(ground.get(job, key)["status"] for key in keys)
+
+
+async def test_plain_functions_and_coroutines_finish_every_item_once(ground: Ground) -> None:
+    """Whichever the handler is, every row is finished, each handled once."""
+    for kind in ("plain", "coroutine"):
+        job = jobs(ground)
+        keys = await put(ground, job, 40)
+        seen: list[str] = []
+
+        async def handle(claim: Claim[Any, Any], seen: list[str] = seen) -> None:
+            seen.append(claim.key)
+
+        mine = worker(ground, job, seen_by(seen) if kind == "plain" else handle)
+        await mine.run(until_idle=True)
+        assert sorted(seen) == keys
+        assert statuses(ground, job, keys) == {"DONE": 40}
+        assert (mine.finished, mine.failed, mine.lost) == (40, 0, 0)
+
+
+def seen_by(seen: list[str]) -> Any:
+    def handle(claim: Claim[Any, Any]) -> None:
+        seen.append(claim.key)
+
+    return handle
+
+
+async def test_what_a_handler_returns_is_set_along_with_the_end(ground: Ground) -> None:
+    """In the same write."""
+    job = jobs(ground)
+    keys = await put(ground, job, 5)
+
+    def handle(claim: Claim[Any, Any]) -> dict[str, Any]:
+        return {"result": f"of {claim.key}"}
+
+    await worker(ground, job, handle).run(until_idle=True)
+    assert [ground.get(job, key)["result"] for key in keys] == [f"of {key}" for key in keys]
+
+
+async def test_an_item_that_fails_rests_and_does_not_hold_up_the_others(ground: Ground) -> None:
+    """It is given back with its reason; after its last attempt it is set aside."""
+    job = jobs(ground, claim={"backoff": [0.001, 0.001], "cap": 3})
+    keys = await put(ground, job, 6)
+
+    async def handle(claim: Claim[Any, Any]) -> None:
+        if claim.key == keys[0]:
+            raise ValueError("bad picture")
+
+    mine = worker(ground, job, handle)
+    while ground.get(job, keys[0])["status"] != "DEAD":
+        await mine.run(until_idle=True)
+    assert statuses(ground, job, keys) == {"DONE": 5, "DEAD": 1}
+    assert mine.failed == 3
+
+
+async def test_an_item_that_takes_too_long_is_given_back(ground: Ground) -> None:
+    """Its timeout, for coroutines and for plain functions, whose thread cannot be stopped."""
+    for kind in ("coroutine", "plain"):
+        job = jobs(ground)
+        keys = await put(ground, job, 1)
+        release = threading.Event()
+
+        async def sleepy(_: Claim[Any, Any]) -> None:
+            await asyncio.Event().wait()
+
+        def stuck(_: Claim[Any, Any], release: threading.Event = release) -> None:
+            release.wait(30)
+
+        await worker(ground, job, sleepy if kind == "coroutine" else stuck, timeout=0.05).run(until_idle=True)
+        release.set()
+        row = ground.get(job, keys[0])
+        assert (row["status"], row["attempts"]) == ("QUEUED", "1")
+
+
+async def test_a_long_item_keeps_its_row_by_renewing(ground: Ground) -> None:
+    """The lease is short, the work is not; nobody else gets the row."""
+    job = jobs(ground, claim={"lease": 0.6})
+    keys = await put(ground, job, 1)
+    renewed = asyncio.Event()
+    entered = asyncio.Event()
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        entered.set()
+        await renewed.wait()
+
+    running = asyncio.create_task(worker(ground, job, handle, by="first").run(until_idle=True))
+    await entered.wait()
+    (before,) = await ground.db.claims(job.claims["work"])
+    while True:
+        (now,) = await ground.db.claims(job.claims["work"])
+        assert now.holder == "first"
+        if (now.until - before.until).total_seconds() > 0.6:
+            break
+        assert await ground.db.claim(job.claims["work"], by="thief") == []
+        await asyncio.sleep(0)
+    renewed.set()
+    await running
+    assert statuses(ground, job, keys) == {"DONE": 1}
+
+
+async def test_stopping_lets_running_items_end_and_gives_the_rest_back(ground: Ground) -> None:
+    """Graceful drain: begun ones are finished, the others can be claimed at once and cost no attempt."""
+    job = jobs(ground)
+    keys = await put(ground, job, 10)
+    entered, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        entered.set()
+        await go_on.wait()
+
+    mine = worker(ground, job, handle, parallel=2)
+    mine._batch.size = 10
+    running = asyncio.create_task(mine.run())
+    await entered.wait()
+    mine.stop()
+    go_on.set()
+    await running
+    assert statuses(ground, job, keys) == {"DONE": 2, "QUEUED": 8}
+    assert {ground.get(job, key)["attempts"] for key in keys[2:]} <= {"0", "1", None}
+    assert {
+        ground.get(job, key)["attempts"] for key in keys if ground.get(job, key)["status"] == "QUEUED"
+    } == {"0"}
+
+
+async def test_a_cancelled_worker_leaves_every_row_claimable(ground: Ground) -> None:
+    """P14: wherever the cancellation arrives."""
+    job = jobs(ground, claim={"after": None})
+    keys = await put(ground, job, 6)
+    entered = asyncio.Event()
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(worker(ground, job, handle, parallel=2).run())
+    await entered.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert statuses(ground, job, keys) == {"QUEUED": 6}
+    assert len(await ground.db.claim(job.claims["work"], 10)) == 6
+
+
+async def test_two_workers_share_the_work_and_run_nothing_twice(ground: Ground) -> None:
+    """Each row is one worker's."""
+    job = jobs(ground)
+    keys = await put(ground, job, 60)
+    seen: list[str] = []
+    one, two = (worker(ground, job, seen_by(seen), by=name) for name in ("one", "two"))
+    await asyncio.gather(one.run(until_idle=True), two.run(until_idle=True))
+    assert sorted(seen) == keys
+    assert one.finished + two.finished == 60
+
+
+async def test_a_late_worker_is_refused_and_the_work_of_the_current_one_stays(ground: Ground) -> None:
+    """P4: the row was taken over while the handler ran; its end is not written."""
+    job = jobs(ground, claim={"lease": 3600})
+    (key,) = await put(ground, job, 1)
+
+    async def handle(claim: Claim[Any, Any]) -> dict[str, Any]:
+        await ground.db.release(claim)
+        await ground.db.claim_one(job.claims["work"], key, by="somebody else")
+        return {"result": "late"}
+
+    mine = worker(ground, job, handle)
+    running = asyncio.create_task(mine.run())
+    await until(lambda: mine.lost > 0, "the late end was refused")
+    mine.stop()
+    await running
+    assert (ground.get(job, key)["status"], ground.get(job, key)["result"]) == ("RUNNING", None)
+
+
+async def test_an_offer_wakes_a_worker_that_would_not_poll_for_an_hour(ground: Ground) -> None:
+    """LISTEN and pub/sub; where the store cannot tell, `wake` does it."""
+    job = jobs(ground)
+    done = asyncio.Event()
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        done.set()
+
+    mine = worker(ground, job, handle, poll=3600)
+    running = asyncio.create_task(mine.run())
+    await asyncio.sleep(0)
+    await put(ground, job, 1)
+    while not done.is_set():
+        await ground.db.offer(job.claims["work"], ["j000"])
+        if ground.db.store.dialect == "sqlite" or not hasattr(ground.db.store._driver, "_closed"):
+            mine.wake()
+        await asyncio.sleep(0)
+    mine.stop()
+    await running
+
+
+async def test_a_limit_holds_over_all_workers(ground: Ground) -> None:
+    """However many workers there are, only so many work at once, and all of the work is done."""
+    job = jobs(ground)
+    keys = await put(ground, job, 12)
+    limit = Limit("vetting", 2, 30, job.table + "_lease")
+    ground.lease_table(limit.table)
+    now, most = 0, 0
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+
+    workers = [worker(ground, job, handle, by=f"w{n}", parallel=1, limit=limit, poll=0.01) for n in range(4)]
+    tasks = [asyncio.create_task(one.run()) for one in workers]
+    await until(lambda: statuses(ground, job, keys) == {"DONE": 12}, "all is done")
+    for one in workers:
+        one.stop()
+    await asyncio.gather(*tasks)
+    assert most <= 2
+
+
+async def test_a_handler_can_say_how_its_item_is_given_back(ground: Ground) -> None:
+    """`Failure` with a delay, or without counting the attempt."""
+    job = jobs(ground)
+    (key,) = await put(ground, job, 1)
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        raise Failure("not yet", counted=False)
+
+    mine = worker(ground, job, handle)
+    running = asyncio.create_task(mine.run())
+    await until(lambda: mine.failed > 0, "the item failed")
+    mine.stop()
+    await running
+    assert ground.get(job, key)["attempts"] == "0"
+
+
+async def test_a_worker_that_cannot_work_is_not_made(ground: Ground) -> None:
+    """The finishing move must lead from where claimed rows are."""
+    job = jobs(ground)
+    with pytest.raises(CallError, match="does not lead from RUNNING"):
+        Worker(db(ground), job.claims["work"], seen_by([]), finish=job.moves["start"])
+    with pytest.raises(CallError, match="is a move of"):
+        Worker(db(ground), job.claims["work"], seen_by([]), finish=jobs(ground).moves["finish"])
