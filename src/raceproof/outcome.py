@@ -4,7 +4,7 @@
 the answer if the target is reached and raises `NotReached` otherwise. `if answer:` raises, for it would hide a loss.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, Self, TypeVar
 
 from raceproof.errors import RaceproofError
@@ -71,7 +71,7 @@ class _NotReached(_Answer):
         raise NotReached(self)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Moved(_Reached, Generic[S, R]):
     """This call moved the row. `replayed`: an earlier call with the same `call` id had done it already."""
 
@@ -85,12 +85,28 @@ class Moved(_Reached, Generic[S, R]):
     row: R
     replayed: bool = False
 
+    def __init__(
+        self, key: Key, move: Move[S], before: S, revision: int | None, row: R, replayed: bool = False
+    ) -> None:
+        # by the slots: the usual answer is made once for each row, and frozen dataclasses set by name, in twice the time
+        _set_key(self, key)
+        _set_move(self, move)
+        _set_before(self, before)
+        _set_revision(self, revision)
+        _set_row(self, row)
+        _set_replayed(self, replayed)
+
     @property
     def status(self) -> S:
         return self.move.target
 
     def __str__(self) -> str:
         return f"{self.move} moved {self.key!r} from {self.before} to {self.status}"
+
+
+_set_key, _set_move, _set_before, _set_revision, _set_row, _set_replayed = (
+    getattr(Moved, one.name).__set__ for one in fields(Moved)
+)
 
 
 @dataclass(frozen=True, slots=True)

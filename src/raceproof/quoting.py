@@ -1,4 +1,4 @@
-"""The one place where names and constants of a declaration become SQL text.
+"""The one place where names and constants of a declaration become SQL or Lua text.
 
 Promise: whatever a caller declares as a table, column or status comes out as exactly that identifier or string
 literal, or as an error; nothing can end a quote early. Values of a call never pass through here: they are parameters,
@@ -21,6 +21,15 @@ def qualified(name: str) -> str:
 def literal(value: str) -> str:
     """Quote a constant of the declaration (a status, a move's name) as an SQL string."""
     return "'" + _clean(value, "a constant").replace("'", "''") + "'"
+
+
+def lua_literal(value: str) -> str:
+    """Quote a name or constant of the declaration as a Lua string: what is not plain ASCII is the number of its byte."""
+    return "'" + "".join(map(_lua_byte, _clean(value, "a constant").encode())) + "'"
+
+
+def _lua_byte(byte: int) -> str:
+    return chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\{byte:03d}"
 
 
 def parameter(name: str) -> str:

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from raceproof import Missing, Moved, ScriptFailed, Spec, Store, bind, column
+from raceproof.quoting import lua_literal
 from raceproof.testing import ValkeyServer
 from tests.contract.orders import orders
 from tests.fix_told import says_nothing_was_kept
@@ -63,6 +66,16 @@ def test_a_history_that_is_no_stream_leaves_no_row_of_a_bulk_without_its_history
     assert "bad" not in moved
     assert not (moved and says_nothing_was_kept(failure.value))
     assert [client.xlen(f"{order.table}/history:{key}") for key in moved] == [1] * len(moved)
+
+
+def test_a_history_that_is_no_stream_leaves_even_a_great_revision_as_it_was(client: "redis.Redis") -> None:
+    """A revision that Lua cannot count is counted in the row, before the history is written."""
+    order = orders(history=True)
+    put(client, order, "bad", rev=2**53)
+    client.set(f"{order.table}/history:bad", "not a stream")
+    with pytest.raises(ScriptFailed):
+        bind(client).move(order.moves["pack"], "bad")
+    assert client.hmget(f"{order.table}:bad", "status", "rev") == ["NEW", str(2**53)]
 
 
 def test_a_revision_that_is_no_number_keeps_the_row_where_it_is(client: "redis.Redis") -> None:
@@ -136,3 +149,19 @@ def test_a_bulk_that_breaks_off_in_the_middle_does_not_deny_its_beginning(client
     assert any(moved)
     for told, has_moved in zip(outcomes, moved, strict=True):
         assert (told, has_moved) in (("moved", True), ("unknown", True), ("unknown", False))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60))
+def test_a_lua_literal_is_exactly_its_text(client: "redis.Redis", text: str) -> None:
+    """Asked of a real Lua: nothing that a declaration contains can end its quote (security 8)."""
+    assert client.eval(f"return {lua_literal(text)}", 0) == text
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["'", "\\", "\\'", "]]", "--", "\n", "\r\n", "\t", "%s", "é", "\x7f", "'..redis.call('TIME')..'"],
+)
+def test_a_lua_literal_keeps_what_means_something_to_lua(client: "redis.Redis", odd: str) -> None:
+    """One by one, for chance need not find them."""
+    assert client.eval(f"return {lua_literal(odd)}", 0) == odd

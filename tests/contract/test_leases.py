@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from raceproof import CallError, Leading, Lease, Led
+from raceproof import CallError, Leading, Lease, Led, Refused, column
 from tests.contract.grounds import Ground, fresh_name
+from tests.contract.jobs import jobs
+from tests.contract.orders import orders
 
 NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 
@@ -83,3 +85,36 @@ async def test_a_bad_lease_is_an_error_of_the_call(ground: Ground) -> None:
     """Before anything is sent."""
     with pytest.raises(CallError, match="not a lease"):
         await ground.db.lead("bot")
+
+
+async def test_a_write_of_an_old_leader_is_refused_in_the_store(ground: Ground) -> None:
+    """P10: the epoch is in the write; what the process believes does not matter."""
+    lease = a_lease(ground)
+    order = orders()
+    ground.table(order)
+    for key in "abcd":
+        ground.put(order, key, "NEW")
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    guard = await ground.db.leading_guard(ann)
+    assert (await ground.db.move(order.moves["pack"], "a", where=guard)).won
+    bob = await ground.db.lead(lease, "bob", now=after(31))
+    refused = await ground.db.move(order.moves["pack"], "b", where=guard)
+    assert isinstance(refused, Refused)
+    assert refused.unmet == (f"epoch {ann.epoch} of bot",)
+    (bulk,) = await ground.db.move_many(order.moves["pack"], ["b"], where=[guard, column("order_id") == "b"])
+    assert isinstance(bulk, Refused)
+    assert ground.get(order, "b")["status"] == "NEW"
+    assert (await ground.db.move(order.moves["pack"], "b", where=await ground.db.leading_guard(bob))).won
+
+
+async def test_an_old_leader_claims_nothing(ground: Ground) -> None:
+    """A claim can carry the epoch too."""
+    lease = a_lease(ground)
+    job = jobs(ground)
+    ground.put(job, "a", "QUEUED", made_at=1)
+    await ground.db.offer(job.claims["work"], ["a"])
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    bob = await ground.db.lead(lease, "bob", now=after(31))
+    old, new = await ground.db.leading_guard(ann), await ground.db.leading_guard(bob)
+    assert await ground.db.claim(job.claims["work"], where=old, now=after(32)) == []
+    assert [one.key for one in await ground.db.claim(job.claims["work"], where=new, now=after(32))] == ["a"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raceproof import DeclarationError
-from raceproof.quoting import identifier, literal, qualified, split_qualified
+from raceproof.quoting import identifier, literal, lua_literal, qualified, split_qualified
 
 names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=40)
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60)
@@ -45,7 +45,7 @@ def test_a_table_name_that_is_none_is_an_error(bad: str) -> None:
         qualified(bad)
 
 
-@pytest.mark.parametrize("quote", [identifier, literal])
+@pytest.mark.parametrize("quote", [identifier, literal, lua_literal])
 @pytest.mark.parametrize("bad", ["a\0b", "\ud800", 5, None])
 def test_what_no_database_can_hold_is_an_error(quote: object, bad: object) -> None:
     """Before any text is made of it."""

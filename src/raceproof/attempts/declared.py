@@ -24,6 +24,8 @@ class Attempts:
     link: str | None = None
     started: str | None = None
     ttl: float | None = None
+    expire: Move[Any] | None = None
+    """The move of an open attempt whose time is over; `raceproof sweep` makes it. None: it stays as it is."""
     active_key: str | None = None
     """Redis: the name before the owner in the key of the pointer to the active attempt; `<table>/active` if not given."""
     owned_key: str | None = None
@@ -46,6 +48,12 @@ class Attempts:
             problem = f"link={self.link!r} must be one of the columns that {self.supersede} sets"
         elif self.ttl is not None and self.started is None:
             problem = "ttl= needs started=, the column that tells when an attempt began"
+        elif self.expire is not None and self.expire.lifecycle is not spec:
+            problem = f"expire= is a move of {spec}"
+        elif self.expire is not None and self.expire.target not in spec.terminal:
+            problem = f"{self.expire} must lead to an end, not to {self.expire.target!r}"
+        elif self.expire is not None and self.ttl is None:
+            problem = "expire= needs ttl=, the time after which an attempt is over"
         if problem:
             raise DeclarationError(f"attempts of {spec}: {problem}")
 

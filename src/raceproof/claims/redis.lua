@@ -3,7 +3,8 @@
 -- touched is in KEYS, the clock is the server's.
 --
 -- KEYS  1 the index, then the rows, then, where a history is kept, its stream for each row;
---       for offer and advance of a serial claim, then the line of each row: its unfinished keys, in order
+--       for offer and advance of a serial claim, then the line of each row: its unfinished keys, in order;
+--       then the leases that guards look at
 -- ARGV  1 what to do · 2 the claim as JSON · 3 the time to use in seconds, '' for the server's · 4 the lease · 5 by · 6 token
 --       7 how many at most · 8 the guards as JSON [[column, operator, value] …] · 9 the reason
 --       then for each row: its member in the index, its fence or '', its delay or ''
@@ -13,6 +14,10 @@ local action, claim = ARGV[1], cjson.decode(ARGV[2])
 local form = claim.form
 local lease, by, token = tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local guards, reason = cjson.decode(ARGV[8]), ARGV[9]
+local leases = 0
+for _, guard in ipairs(guards) do
+  if guard[2] == 'epoch' then leases = leases + 1 end
+end
 local index = KEYS[1]
 local rows = (#ARGV - 9) / 3
 local moment = ARGV[3]
@@ -86,6 +91,8 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
+  -- P10: the lease is still in this epoch, so an old leader can claim nothing more
+  if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - leases + guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
   if operator == 'is not null' then return found end
@@ -265,7 +272,9 @@ if action == 'due' then
 end
 
 local answers, wins, most = {}, 0, tonumber(ARGV[7])
-local streams, lines = claim.history and 1 + rows, #KEYS > 1 + rows * (claim.history and 2 or 1) and #KEYS - rows
+local streams = claim.history and 1 + rows
+local before_lines = 1 + rows * (claim.history and 2 or 1)
+local lines = #KEYS - leases > before_lines and before_lines
 for i = 1, rows do
   if wins >= most then break end
   local answer = decide[action](KEYS[1 + i], streams and KEYS[streams + i], 7 + i * 3, lines and KEYS[lines + i])

@@ -15,7 +15,7 @@ from raceproof.claims import answer
 from raceproof.claims.request import ClaimRequest
 from raceproof.errors import CallError
 from raceproof.forms import Columns, form_to_data
-from raceproof.moves.redis import RedisMoves, comparisons, key_of_member, text_of
+from raceproof.moves.redis import RedisMoves, comparisons, key_of_member, leases_of, text_of
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.spec import Claimable, Move
@@ -283,7 +283,8 @@ class RedisClaims:
         if spec.history:
             keys += [self._moves.history_of_text(spec, member) for member, _, _ in given]
         values = [value for row in given for value in row]
-        return self._statement(action, request, values, [*keys, *lines], limit, reason=reason)
+        leases = leases_of(request.where)
+        return self._statement(action, request, values, [*keys, *lines, *leases], limit, reason=reason)
 
     def _statement(
         self, action: str, request: ClaimRequest, values: Sequence[str], keys: Sequence[str], limit: int,

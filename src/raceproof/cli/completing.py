@@ -1,11 +1,12 @@
 """What the tab key offers: names of lifecycles, moves and statuses. Where something is missing it offers nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
 from raceproof.cli.target import find_lifecycle, find_lifecycles
+from raceproof.cli.things import find_things
 from raceproof.spec import Spec
 
 
@@ -15,6 +16,19 @@ def complete_lifecycle(context: click.Context, _: click.Parameter, incomplete: s
     except Exception:
         return []
     return _starting(names, incomplete)
+
+
+def complete_thing(*kinds: type[Any]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """The names of claims, deliveries and so on."""
+
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            names = [target.name for target in find_things(context.params.get("apps") or (), (), *kinds)]
+        except Exception:
+            return []
+        return _starting(names, incomplete)
+
+    return complete
 
 
 def complete_move(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

@@ -6,22 +6,23 @@ from typing import Any
 
 import click
 
-from raceproof import Spec
+from raceproof import Delivery, Spec
 
 Key = str | tuple[str, ...]
 
 
-def parse_key(spec: Spec[Any], text: str, separator: str) -> Key:
+def parse_key(spec: Spec[Any] | Delivery, text: str, separator: str) -> Key:
     """One key; the parts of one that has several columns are separated."""
+    columns = (spec.key,) if isinstance(spec.key, str) else spec.key
     if "\0" in text or not _is_unicode(text):
         raise click.UsageError(f"the key {text!r} is not plain text.")
-    if len(spec.key) == 1:
+    if len(columns) == 1:
         return text
     parts = tuple(text.split(separator))
-    if len(parts) != len(spec.key):
-        wanted = separator.join(spec.key)
+    if len(parts) != len(columns):
+        wanted = separator.join(columns)
         raise click.UsageError(
-            f"a key of {spec} has {len(spec.key)} columns, {wanted}; {text!r} has {len(parts)}. "
+            f"a key of {spec} has {len(columns)} columns, {wanted}; {text!r} has {len(parts)}. "
             "See --key-separator."
         )
     return parts

@@ -83,6 +83,17 @@ def key_options(command: Command) -> Command:
     return command
 
 
+def limit_option(number: int) -> Callable[[Command], Command]:
+    """How many rows are looked at."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, 100_000),
+        default=number,
+        show_default=True,
+        help="How many at most.",
+    )
+
+
 def output_option(*formats: str) -> Callable[[Command], Command]:
     """In which form the data is printed; the first is the default."""
     return click.option(

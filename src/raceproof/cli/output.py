@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -53,6 +53,25 @@ def print_table(
         cells = [printable(shown(value)) for value in row]
         table.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in cells))
     console().print(table)
+
+
+def print_rows(
+    output: str,
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    styles: Mapping[str, str] = {},
+    ids: Callable[[Mapping[str, Any]], str] | None = None,
+) -> None:
+    """The same rows in the form that was asked for; a table shows these columns of them, and nothing if there are none."""
+    match output:
+        case "json":
+            print_json(rows)
+        case "jsonl":
+            print_jsonl(rows)
+        case "ids" if ids is not None:
+            print_lines(map(ids, rows))
+        case _ if rows:
+            print_table(columns, ([row[column] for column in columns] for row in rows), styles)
 
 
 def shown(value: Any) -> str:

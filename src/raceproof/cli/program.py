@@ -24,6 +24,13 @@ COMMANDS = {
     "show": "raceproof.cli.commands.show:show",
     "explain": "raceproof.cli.commands.explain:explain",
     "move": "raceproof.cli.commands.move:move",
+    "claims": "raceproof.cli.commands.claims:claims",
+    "stuck": "raceproof.cli.commands.stuck:stuck",
+    "delivery": "raceproof.cli.commands.delivery:delivery",
+    "attempts": "raceproof.cli.commands.attempts:attempts",
+    "leader": "raceproof.cli.commands.leader:leader",
+    "inbox": "raceproof.cli.commands.inbox:inbox",
+    "sweep": "raceproof.cli.commands.sweep:sweep",
     "completion": "raceproof.cli.commands.completion:completion",
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from raceproof import DeclarationError, Lifecycle, Move, Spec
+from raceproof import Attempts, Claimable, DeclarationError, Inbox, Lifecycle, Move, Spec
 from raceproof.cli.ends import Failure
 
 Lifecycles = dict[str, Spec[Any]]
@@ -19,11 +19,8 @@ Lifecycles = dict[str, Spec[Any]]
 
 def find_lifecycles(apps: Sequence[str], names: Sequence[str] = ()) -> list[Spec[Any]]:
     """The lifecycles at `apps`: all of them, or those with these names."""
-    if not apps:
-        raise click.UsageError(
-            "which lifecycles? Say --app module:object, --app file.toml, or set RACEPROOF_APP."
-        )
     found: Lifecycles = {}
+    need_apps(apps)
     for app in apps:
         for spec in _load(app):
             if found.setdefault(spec.name, spec).hash != spec.hash:
@@ -31,6 +28,13 @@ def find_lifecycles(apps: Sequence[str], names: Sequence[str] = ()) -> list[Spec
                     f"two different lifecycles are called {spec.name}; name the one that you mean: --app module:object"
                 )
     return [_choose(found, name) for name in names] if names else list(found.values())
+
+
+def need_apps(apps: Sequence[str]) -> None:
+    if not apps:
+        raise click.UsageError(
+            "which lifecycles? Say --app module:object, --app file.toml, or set RACEPROOF_APP."
+        )
 
 
 def find_lifecycle(apps: Sequence[str], name: str) -> Spec[Any]:
@@ -56,14 +60,9 @@ def _choose(found: Lifecycles, name: str) -> Spec[Any]:
 
 def _load(app: str) -> Iterable[Spec[Any]]:
     if app.endswith(".toml"):
-        try:
-            return [Lifecycle.from_toml(app)]
-        except OSError as error:
-            raise click.UsageError(f"--app {app}: {error.strerror or error}.") from error
-        except DeclarationError as error:
-            raise Failure(f"--app {app}: {error}") from error
+        return [read_toml(app)]
     module_name, colon, attribute = app.partition(":")
-    module = _import(module_name)
+    module = import_app(module_name)
     if not colon:
         return _found_in(module, app)
     try:
@@ -73,7 +72,17 @@ def _load(app: str) -> Iterable[Spec[Any]]:
         raise click.UsageError(f"--app {app}: {module_name} has no {attribute!r}; it has {known}.") from error
 
 
-def _import(name: str) -> ModuleType:
+def read_toml(app: str) -> Spec[Any]:
+    """The lifecycle that a file declares."""
+    try:
+        return Lifecycle.from_toml(app)
+    except OSError as error:
+        raise click.UsageError(f"--app {app}: {error.strerror or error}.") from error
+    except DeclarationError as error:
+        raise Failure(f"--app {app}: {error}") from error
+
+
+def import_app(name: str) -> ModuleType:
     """Import a module of the user's, which may be in the current folder; what it prints is not our data."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -108,6 +117,8 @@ def _specs(thing: Any) -> Iterator[Spec[Any]]:
             yield thing
         case type() if issubclass(thing, Lifecycle) and thing is not Lifecycle:
             yield thing.spec
+        case Claimable() | Attempts() | Inbox():
+            yield thing.lifecycle
         case ModuleType():
             for value in vars(thing).values():
                 if isinstance(value, type | Spec):

@@ -1,41 +1,44 @@
 -- Moves on Redis and Valkey. A row is a hash; one run of this script decides each row that it is given, all of it at once:
 -- nothing else runs on the server in between. Every key that is touched is in KEYS, the clock is the server's.
 --
--- KEYS  row 1 … row n, then, where a history is kept, its stream for row 1 … row n
--- ARGV  1 the status column · 2 the target · 3 the revision column or '' · 4 the fence column or ''
---       5 the time to use in seconds, '' for the server's · 6 the guards as JSON [[column, operator, value] …] or ''
---       7 the history: '', 'winners' or 'losers' too · 8 the lifecycle · 9 the move
---       10 how many sources · 11 how many stamps · 12 how many columns to return · 13 how many values for each row
---       14 in how many milliseconds a row that has moved is to be gone, '' for never
---       then the sources, the stamps, the columns to return, and for each row, unless 13 says none:
---       fence, revision, by, reason, call, '1' if the call may be a repeated one, {set: …, clear: …} as JSON; '' where not given
--- returns for each row {before, revision, fence, unmet, won, revision after, by, replayed, returned columns …}, {} if missing,
--- {'error', message} if the row cannot be decided
+-- Each declared move has a script of its own: these constants of its declaration, and then what stands below.
+--   column, target, revision_column, fence_column ('' where there is none), sources as {[status] = true}, stamps as a list,
+--   history ('', 'winners' or 'losers' too), lifecycle, move, expires (milliseconds after which a moved row is gone, or '')
+-- KEYS  row 1 … row n, then, where a history is kept, its stream for row 1 … row n, then the leases that guards look at
+-- ARGV  nothing for a plain move; else 1 names the values that follow, by a small letter for a value that is the same for
+--       all rows, by a capital one for n values, one for each row; '' where a row has none:
+--       k how many leases there are, always the first · n the time to use in seconds instead of the server's · g guards as JSON [[column, operator, value] …]
+--       o the columns to return as JSON · f fence · v revision · b by · r reason · c call
+--       a '1' if the call may have been made before · s {set: …, clear: …} as JSON
+-- returns for each row {before, revision after, returned columns …} if it moved, {} if it is missing, and else
+-- {false, 'not moved', before, revision, fence, unmet, by} or {false, 'replayed', before, revision after} or
+-- {false, 'error', message} if the row cannot be decided
 
-local column, target, revision_column, fence_column = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local history = ARGV[7] ~= ''
-local first_source, first_stamp = 15, 15 + ARGV[10]
-local first_returned = first_stamp + ARGV[11]
-local first_value = first_returned + ARGV[12]
-local values = tonumber(ARGV[13])
-local rows = history and #KEYS / 2 or #KEYS
-local guards = ARGV[6] ~= '' and cjson.decode(ARGV[6])
+local leases = string.sub(ARGV[1] or '', 1, 1) == 'k' and tonumber(ARGV[2]) or 0
+local rows = (#KEYS - leases) / (history ~= '' and 2 or 1)
 
-local function is_source(status)
-  for i = first_source, first_stamp - 1 do
-    if ARGV[i] == status then return true end
-  end
-  return false
+local first, step, place = {}, {}, 2
+for letter in string.gmatch(ARGV[1] or '', '.') do
+  local name = string.lower(letter)
+  first[name], step[name] = place, name == letter and 0 or 1
+  place = place + (name == letter and 1 or rows)
 end
 
-local moment
+-- A value that was given for row i, or nil.
+local function given(name, i)
+  local at = first[name]
+  local value = at and ARGV[at + (i - 1) * step[name]]
+  if value ~= '' then return value end
+end
+
+local moment = given('n', 1)
+local guards = first.g and cjson.decode(given('g', 1))
+local returned = first.o and cjson.decode(given('o', 1))
+
 local function now()
   if not moment then
-    moment = ARGV[5]
-    if moment == '' then
-      local time = redis.call('TIME')
-      moment = string.format('%s.%06d', time[1], tonumber(time[2]))
-    end
+    local time = redis.call('TIME')
+    moment = string.format('%s.%06d', time[1], tonumber(time[2]))
   end
   return moment
 end
@@ -43,6 +46,8 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
+  -- P10: the lease is still in this epoch, so an old leader can write nothing more
+  if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - leases + guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
   if operator == 'is not null' then return found end
@@ -65,7 +70,60 @@ local function newest(stream, test)
   end
 end
 
-local function decide(row, stream, at)
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', lifecycle, 'move', move, 'outcome', outcome,
+    'before', before, 'after', target, 'revision', revision or '',
+    'actor', given('b', i) or '', 'reason', given('r', i) or '', 'call', given('c', i) or '', 'at', now())
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, revision_column, 1)
+  return redis.call('HGET', row, revision_column), true
+end
+
+-- What can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once.
+local function write(row, stream, i, before, revision)
+  local fields = {column, target}
+  local change = given('s', i)
+  change = change and cjson.decode(change)
+  local after, counted = false, false
+  if revision then
+    after, counted = next_revision(row, revision)
+    fields[3], fields[4] = revision_column, after
+  end
+  if stream then
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err then
+      if counted then redis.call('HINCRBY', row, revision_column, -1) end
+      return noted
+    end
+  end
+  if change then
+    for name, value in pairs(change.set) do
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+  end
+  for _, stamp in ipairs(stamps) do
+    fields[#fields + 1] = stamp
+    fields[#fields + 1] = now()
+  end
+  redis.call('HSET', row, unpack(fields))
+  if expires ~= '' then
+    redis.call('PEXPIRE', row, expires)
+    if stream then redis.call('PEXPIRE', stream, expires) end
+  end
+  local answer = {before, after}
+  for place, name in ipairs(returned or {}) do answer[place + 2] = redis.call('HGET', row, name) end
+  return answer
+end
+
+local function decide(row, stream, i)
   -- a key of another type is not a row of ours
   local found = redis.pcall('HMGET', row, column, revision_column, fence_column)
   local before = found[1]
@@ -73,23 +131,18 @@ local function decide(row, stream, at)
   -- numbers stay texts, because Lua's lose digits beyond 2^53
   local revision = revision_column ~= '' and (found[2] or '0')
   local fence = fence_column ~= '' and found[3]
-  -- what is particular to this row: values at + 0 … at + 6
-  local given = values > 0
 
-  if given and ARGV[at + 5] == '1' then
-    local call = ARGV[at + 4]
-    local earlier = newest(stream, function(entry) return entry.call == call and entry.move == ARGV[9] end)
-    if earlier then
-      return {earlier.before, revision, fence, 0, 1, earlier.revision ~= '' and earlier.revision, false, 1}
-    end
+  if given('a', i) then
+    local call = given('c', i)
+    local earlier = newest(stream, function(entry) return entry.call == call and entry.move == move end)
+    if earlier then return {false, 'replayed', earlier.before, earlier.revision ~= '' and earlier.revision} end
   end
 
   local unmet = 0
-  if given then
-    -- P4: a write with another fence than the row's is refused
-    if ARGV[at] ~= '' and fence ~= ARGV[at] then unmet = unmet + 1 end
-    if ARGV[at + 1] ~= '' and revision ~= ARGV[at + 1] then unmet = unmet + 2 end
-  end
+  local own_fence, own_revision = given('f', i), given('v', i)
+  -- P4: a write with another fence than the row's is refused
+  if own_fence and fence ~= own_fence then unmet = unmet + 1 end
+  if own_revision and revision ~= own_revision then unmet = unmet + 2 end
   if guards then
     local bit = 4
     for _, guard in ipairs(guards) do
@@ -99,54 +152,30 @@ local function decide(row, stream, at)
   end
 
   -- P1: the row leaves only a status from which this move is declared
-  local won = unmet == 0 and is_source(before)
-  local outcome = won and 'moved' or unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused'
-  local answer = {before, revision, fence, unmet, won and 1 or 0, revision, false, 0}
-  if history then
-    if not won then
-      local last = newest(stream, function() return true end)
-      local same = last and last.after == before and last.revision == (revision or '')
-      if same and last.actor ~= '' then answer[7] = last.actor end
-    elseif redis.call('TYPE', stream).ok ~= 'stream' and redis.call('EXISTS', stream) == 1 then
-      return redis.error_reply('WRONGTYPE the history ' .. stream .. ' is no stream')
-    end
-  end
+  if unmet == 0 and sources[before] then return write(row, stream, i, before, revision) end
 
-  -- A script that fails half-way is not undone: what can fail comes first, and all of it before the status.
-  if won then
-    if revision then
-      local after = redis.call('HINCRBY', row, revision_column, 1)
-      answer[6] = after < 9007199254740992 and string.format('%.0f', after) or redis.call('HGET', row, revision_column)
+  local by = false
+  if stream then
+    local last = newest(stream, function() return true end)
+    local same = last and last.after == before and last.revision == (revision or '')
+    if same and last.actor ~= '' then by = last.actor end
+    if history == 'losers' then
+      local outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused'
+      local noted = note(stream, i, outcome, before, revision)
+      if noted.err then return noted end
     end
-    redis.call('HSET', row, column, target)
-    if given and ARGV[at + 6] ~= '' then
-      local change = cjson.decode(ARGV[at + 6])
-      for name, value in pairs(change.set) do redis.call('HSET', row, name, value) end
-      for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
-    end
-    for i = first_stamp, first_returned - 1 do redis.call('HSET', row, ARGV[i], now()) end
-    for i = first_returned, first_value - 1 do answer[#answer + 1] = redis.call('HGET', row, ARGV[i]) end
   end
-  if won and ARGV[14] ~= '' then
-    redis.call('PEXPIRE', row, ARGV[14])
-    if history then redis.call('PEXPIRE', stream, ARGV[14]) end
-  end
-  if history and (won or ARGV[7] == 'losers') then
-    redis.call('XADD', stream, '*', 'lifecycle', ARGV[8], 'move', ARGV[9], 'outcome', outcome,
-      'before', before, 'after', target, 'revision', answer[6] or '',
-      'actor', ARGV[at + 2], 'reason', ARGV[at + 3], 'call', ARGV[at + 4], 'at', now())
-  end
-  return answer
+  return {false, 'not moved', before, revision, fence, unmet, by}
 end
 
--- A row that fails is told alone: {'error', message}.
+-- A row that fails is told alone.
 local answers = {}
 for i = 1, rows do
-  local fine, answer = pcall(decide, KEYS[i], history and KEYS[rows + i], first_value + (i - 1) * values)
+  local fine, answer = pcall(decide, KEYS[i], history ~= '' and KEYS[rows + i], i)
   if fine and not answer.err then
     answers[i] = answer
   else
-    answers[i] = {'error', fine and answer.err or type(answer) == 'table' and answer.err or tostring(answer)}
+    answers[i] = {false, 'error', fine and answer.err or type(answer) == 'table' and answer.err or tostring(answer)}
   end
 end
 return answers

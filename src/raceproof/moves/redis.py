@@ -1,11 +1,12 @@
 """Moves on Redis and Valkey: one script for one decision, or for many; see `redis.lua` beside this file.
 
-Promise: the script is static and every key that it touches is in KEYS. A row is a hash at `<table>:<key>`; its history is
-a stream at `<table>/history:<key>`. With `cluster=True` the key's text is the hash tag of both.
+Promise: a declared move has one script, made of its declaration alone, and every key that it touches is in KEYS. A row is
+a hash at `<table>:<key>`; its history is a stream at `<table>/history:<key>`. With `cluster=True` the key's text is the
+hash tag of both.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,8 @@ from raceproof.errors import CallError, ScriptFailed
 from raceproof.moves.answer import missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer, Moved, Unknown
-from raceproof.predicate import Comparison, Predicate
+from raceproof.predicate import Comparison, EpochGuard, Predicate
+from raceproof.quoting import lua_literal
 from raceproof.spec import Claimable, Move, Spec
 from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, Style, source
 
@@ -23,20 +25,18 @@ SCRIPT = source("raceproof.moves", "redis.lua")
 # A script holds up the whole server while it runs: a bulk is cut into pieces of this many rows.
 _ROWS_IN_ONE_SCRIPT = 500
 
-# Where a description says how many values each row has of its own; see redis.lua.
-_VALUES = 12
+_SCRIPTS: dict[tuple[Move[Any], str | None], str] = {}
 
 _HISTORY = ("move", "outcome", "before", "after", "revision", "actor", "reason", "call", "at")
 
 
 class RedisMoves:
-    """The programs of moves, with the descriptions of moves that they have encoded so far."""
+    """The programs of moves; their scripts are rendered once and shared by all connections."""
 
     style: Style = "dollar"
 
     def __init__(self, cluster: bool = False) -> None:
         self.cluster = cluster
-        self._encoded: dict[Hashable, list[str]] = {}
 
     def row_key(self, spec: Spec[Any], parts: KeyParts) -> str:
         return self.row_of_text(spec, key_text(parts))
@@ -66,7 +66,9 @@ class RedisMoves:
         if spec.history:
             keys.append(self.history_key(spec, request.parts))
         try:
-            rows = yield Statement("move", SCRIPT, self._arguments([request]), keys)
+            rows = yield Statement(
+                "move", script_of(request), _arguments([request]), keys + self._leases(request)
+            )
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
         answer = _answer(request, rows[0])
@@ -135,92 +137,122 @@ class RedisMoves:
         )
         return [[_fields(fields).get(name) for name in _HISTORY] for _, fields in entries]
 
+    def _leases(self, request: MoveRequest) -> list[str]:
+        if not request.where or not (leases := leases_of(request.where)):
+            return []
+        if self.cluster:
+            raise CallError(
+                f"{request.move}: on a cluster a lease and a row are apart, and cannot be looked at together"
+            )
+        return leases
+
     def _script(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | ScriptFailed]]:
         first = requests[0]
         spec = first.move.lifecycle
         keys = [self.row_key(spec, request.parts) for request in requests]
         if spec.history:
             keys += [self.history_key(spec, request.parts) for request in requests]
-        params = self._arguments(requests)
         try:
-            rows = yield Statement("move", SCRIPT, params, keys)
+            rows = yield Statement("move", script_of(first), _arguments(requests), keys + self._leases(first))
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost) for request in requests]
         return [_answer(request, row) for request, row in zip(requests, rows, strict=True)]
 
-    def _arguments(self, requests: Sequence[MoveRequest]) -> list[str]:
-        """ARGV: the move, which is encoded once where it does not depend on the call, and what each row has of its own."""
-        first = requests[0]
-        described = self._encoded.get(first.shape)
-        if described is None:
-            described = _description(first)
-            if first.now is None and first.where is first.move.where:
-                self._encoded[first.shape] = described
-        if described[_VALUES] == "0":
-            return described
-        arguments = described.copy()
-        for request in requests:
-            arguments += _own_values(request)
-        return arguments
+
+def script_of(request: MoveRequest) -> str:
+    """The script of a declared move; a claim may have a fence of its own."""
+    key = (request.move, request.fence_column)
+    script = _SCRIPTS.get(key)
+    if script is None:
+        script = _SCRIPTS[key] = script_of_move(request.move, request.fence_column or "")
+    return script
 
 
-def _description(request: MoveRequest) -> list[str]:
-    move = request.move
+def script_of_move(move: Move[Any], fence_column: str) -> str:
+    return _constants(move, fence_column) + SCRIPT
+
+
+def _constants(move: Move[Any], fence_column: str) -> str:
+    """What `redis.lua` wants to know of the declaration."""
     spec = move.lifecycle
-    guards = comparisons(move, request.where)
     history = "" if spec.history is None else "losers" if spec.history.losers else "winners"
-    own = bool(history or request.set or request.fence is not None or request.revision is not None)
-    return [
-        spec.column,
-        str(move.target),
-        spec.revision or "",
-        request.fence_column or "",
-        "" if request.now is None else f"{request.now.timestamp():.6f}",
-        json.dumps(guards) if guards else "",
-        history,
-        spec.name,
-        move.name,
-        str(len(move.sources)),
-        str(len(move.stamp)),
-        str(len(request.returning)),
-        "7" if own else "0",
-        ""
-        if spec.expires is None or move.target not in spec.terminal
-        else f"{spec.expires.ended * 1000:.0f}",
-        *(str(source) for source in move.sources),
-        *move.stamp,
-        *request.returning,
-    ]
+    expires = f"{spec.expires.ended * 1000:.0f}" if spec.expires and move.target in spec.terminal else ""
+    constants = {
+        "column": lua_literal(spec.column),
+        "target": lua_literal(move.target),
+        "revision_column": lua_literal(spec.revision or ""),
+        "fence_column": lua_literal(fence_column),
+        "sources": "{" + ", ".join(f"[{lua_literal(source)}] = true" for source in move.sources) + "}",
+        "stamps": "{" + ", ".join(lua_literal(stamp) for stamp in move.stamp) + "}",
+        "history": lua_literal(history),
+        "lifecycle": lua_literal(spec.name),
+        "move": lua_literal(move.name),
+        "expires": lua_literal(expires),
+    }
+    return "".join(f"local {name} = {value}\n" for name, value in constants.items())
+
+
+def _arguments(requests: Sequence[MoveRequest]) -> Sequence[str]:
+    """ARGV: the letters of the values that are given, and the values; see `redis.lua`."""
+    first = requests[0]
+    letters, values = "", []
+
+    def give(letter: str, given: list[str]) -> None:
+        nonlocal letters
+        same = given.count(given[0]) == len(given)
+        letters += letter if same else letter.upper()
+        values.extend(given[:1] if same else given)
+
+    if first.shape is not first.move:
+        if leases := len(leases_of(first.where)):
+            give("k", [str(leases)])
+        if first.now is not None:
+            give("n", [f"{first.now.timestamp():.6f}"])
+        if first.where:
+            give("g", [json.dumps(comparisons(first.move, first.where))])
+        if first.returning:
+            give("o", [json.dumps(first.returning)])
+        if first.fence is not None:
+            give("f", [str(request.fence) for request in requests])
+        if first.revision is not None:
+            give("v", [str(request.revision) for request in requests])
+        if first.set or first.clears:
+            give("s", [_change(request) for request in requests])
+    if first.move.lifecycle.history:
+        give("b", [request.by or "" for request in requests])
+        give("r", [request.reason or "" for request in requests])
+        give("c", [request.call or "" for request in requests])
+        if first.repeat:
+            give("a", ["1"])
+    return (letters, *values) if letters else ()
 
 
 def comparisons(asked: Move[Any] | Claimable[Any], where: Iterable[Predicate]) -> list[list[Any]]:
-    """Guards as Redis can decide them."""
+    """Guards as Redis can decide them; that of an epoch names the place of its lease among the last of KEYS."""
     guards: list[list[Any]] = []
+    leases = 0
     for predicate in where:
-        if not isinstance(predicate, Comparison):
+        if isinstance(predicate, EpochGuard):
+            leases += 1
+            guards.append([leases, "epoch", str(predicate.epoch)])
+        elif isinstance(predicate, Comparison):
+            guards.append([predicate.column, predicate.operator, predicate.value])
+        else:
             raise CallError(
                 f"{asked}: sql({str(predicate)!r}) cannot be decided by Redis; write it with column(…)"
             )
-        guards.append([predicate.column, predicate.operator, predicate.value])
     return guards
 
 
-def _own_values(request: MoveRequest) -> tuple[str, ...]:
-    """What is particular to one row."""
-    change = ""
-    if request.set or request.clears:
-        values = {name: field_text(name, value) for name, value in request.set.items() if value is not None}
-        cleared = [*request.clears, *(name for name, value in request.set.items() if value is None)]
-        change = json.dumps({"set": values, "clear": cleared})
-    return (
-        "" if request.fence is None else str(request.fence),
-        "" if request.revision is None else str(request.revision),
-        request.by or "",
-        request.reason or "",
-        request.call or "",
-        "1" if request.repeat else "",
-        change,
-    )
+def leases_of(where: Iterable[Predicate]) -> list[str]:
+    """The keys of the leases that guards look at."""
+    return [f"{one.table}:{one.name}" for one in where if isinstance(one, EpochGuard)]
+
+
+def _change(request: MoveRequest) -> str:
+    values = {name: field_text(name, value) for name, value in request.set.items() if value is not None}
+    cleared = [*request.clears, *(name for name, value in request.set.items() if value is None)]
+    return json.dumps({"set": values, "clear": cleared})
 
 
 def field_text(column: str, value: Any) -> str:
@@ -239,13 +271,16 @@ def field_text(column: str, value: Any) -> str:
 def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
     if not row:
         return missing(request)
-    if len(row) == 2:
-        return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {text_of(row[1])}")
-    before, revision, fence, unmet, won, after, by, replayed, *returned = row
-    if won:
-        values = None if replayed or not request.returning else [text_of(value) for value in returned]
-        return moved(request, text_of(before), _number(after), values, bool(replayed))
-    return not_moved(request, text_of(before), _number(revision), _fence(fence), unmet, text_of(by))
+    if row[0] is not None:
+        before, after, *returned = row
+        return moved(request, text_of(before), _number(after), [text_of(value) for value in returned] or None)
+    kind, *found = map(text_of, row[1:])
+    if kind == "error":
+        return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {found[0]}")
+    if kind == "replayed":
+        return moved(request, found[0], _number(found[1]), None, replayed=True)
+    before, revision, fence, unmet, by = found
+    return not_moved(request, before, _number(revision), _fence(fence), unmet, by)
 
 
 def _number(value: Any) -> int | None:

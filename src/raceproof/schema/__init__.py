@@ -1,5 +1,6 @@
-"""The tables that the library itself needs, as DDL for the user to run. Nothing here is ever run behind their back."""
+"""The tables and indexes that the library needs, as DDL for the user to run. Nothing here is ever run behind their back."""
 
-from raceproof.schema.history import history_columns, history_ddl
+from raceproof.schema.history import Dialect, history_columns, history_ddl
+from raceproof.schema.indexes import attempt_index_ddl, claim_index_ddl
 
-__all__ = ["history_columns", "history_ddl"]
+__all__ = ["Dialect", "attempt_index_ddl", "claim_index_ddl", "history_columns", "history_ddl"]

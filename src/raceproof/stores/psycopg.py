@@ -40,9 +40,7 @@ class _Transaction:
     def alone(self) -> bool:
         """Whether the next statement commits by itself."""
         connection = self._connection
-        return (
-            bool(connection.autocommit) and connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
-        )
+        return bool(connection.autocommit) and connection.pgconn.transaction_status == _IDLE
 
     @property
     def settled(self) -> bool:
@@ -115,7 +113,7 @@ class PsycopgConnection(Driver):
             cursor.execute(text, statement.params)
             if text in _CONTROL:
                 transaction.ran(text)
-            return cursor.fetchall() if cursor.description else ()
+            return cursor.fetchall() if cursor.rownumber is not None else ()
         except psycopg.Error as error:
             translated = transaction.translate(error, final)
             if translated is error:
@@ -159,7 +157,7 @@ class AsyncPsycopgConnection(AsyncDriver):
             await cursor.execute(text, statement.params)
             if text in _CONTROL:
                 transaction.ran(text)
-            return await cursor.fetchall() if cursor.description else ()
+            return await cursor.fetchall() if cursor.rownumber is not None else ()
         except psycopg.Error as error:
             translated = transaction.translate(error, final)
             if translated is error:

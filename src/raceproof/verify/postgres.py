@@ -9,6 +9,7 @@ from raceproof.quoting import identifier, literal, qualified
 from raceproof.schema import history_columns
 from raceproof.spec import Spec
 from raceproof.statement import BEGIN, ROLLBACK, Prepared, Program, Statement, Style, templates
+from raceproof.verify.claims import Index, claim_columns, counting_columns, index_findings, timed_columns
 from raceproof.verify.finding import Finding, Trial, all_changes
 
 _TEMPLATES = templates("raceproof.verify", "postgres.sql")
@@ -50,6 +51,8 @@ class PostgresVerify:
         if spec.column in columns:
             found += yield from self._statuses(relation)
         found += yield from self._key(relation)
+        if spec.claims:
+            found += yield from self._indexes(relation)
         found += yield from self._history()
         found += yield from self._guard(relation)
         return found
@@ -82,6 +85,11 @@ class PostgresVerify:
         names = ", ".join(identifier(column) for column in self._spec.key_columns)
         repair = f"CREATE UNIQUE INDEX ON {qualified(self._spec.table)} ({names});"
         return [Finding("error", "the key is not unique: one move could write several rows", "", repair)]
+
+    def _indexes(self, relation: int) -> Program[list[Finding]]:
+        rows = yield self._text("verify.indexes").bind({"relation": relation})
+        indexes = [Index(tuple(columns), tuple(down), where) for columns, down, where in rows]
+        return list(index_findings(self._spec, indexes, "postgres"))
 
     def _history(self) -> Program[list[Finding]]:
         history = self._spec.history
@@ -192,7 +200,7 @@ def _columns(spec: Spec[Any], columns: dict[str, str]) -> Iterator[Finding]:
         *stamps,
         *(column for one in spec.moves.values() for column in one.sets),
     }
-    wanted |= {column for column in (spec.revision, spec.fence) if column}
+    wanted |= {column for column in (spec.revision, spec.fence) if column} | claim_columns(spec)
     missing = sorted(wanted - set(columns))
     if missing:
         adding = "".join(
@@ -201,10 +209,11 @@ def _columns(spec: Spec[Any], columns: dict[str, str]) -> Iterator[Finding]:
         yield Finding("error", f"table {spec.table} lacks {', '.join(missing)}", "", adding.strip())
     else:
         yield Finding("ok", f"table {spec.table} has all declared columns")
-    for column in (spec.revision, spec.fence):
-        if column in columns and columns[column] not in _INTEGERS:
+    numbers = {column for column in (spec.revision, spec.fence) if column} | counting_columns(spec)
+    for column in sorted(numbers & set(columns)):
+        if columns[column] not in _INTEGERS:
             yield Finding("error", f"{column} must be an integer", f"it is {columns[column]}")
-    for column in sorted(stamps & set(columns)):
+    for column in sorted((stamps | timed_columns(spec)) & set(columns)):
         if columns[column] == "timestamp without time zone":
             change = (
                 f"ALTER TABLE {qualified(spec.table)} ALTER COLUMN {identifier(column)} TYPE timestamptz;"

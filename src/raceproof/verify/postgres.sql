@@ -24,6 +24,20 @@ WHERE i.indrelid = {$relation}::bigint::oid
   AND k.place <= i.indnkeyatts
 GROUP BY i.indexrelid
 
+-- Every index that can be searched: its columns in order (NULL for an expression), which of them fall, and its WHERE.
+-- name: verify.indexes
+SELECT array_agg(a.attname::text ORDER BY k.place), array_agg((k.option & 1) = 1 ORDER BY k.place),
+       pg_get_expr(i.indpred, i.indrelid)
+FROM pg_index i
+JOIN pg_class c ON c.oid = i.indexrelid
+JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree'
+CROSS JOIN unnest(i.indkey::int[], i.indoption::int[]) WITH ORDINALITY AS k (number, option, place)
+LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND k.number > 0
+WHERE i.indrelid = {$relation}::bigint::oid
+  AND i.indisvalid
+  AND k.place <= i.indnkeyatts
+GROUP BY i.indexrelid, i.indpred, i.indrelid
+
 -- The labels of the status column, if its type is an enum.
 -- name: verify.labels
 SELECT e.enumlabel::text

@@ -1,7 +1,10 @@
 """Checks on SQLite. The matrix is tried on a copy in memory that has the table's columns and the deployed triggers."""
 
+import re
 import sqlite3
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from raceproof.errors import CallError
@@ -10,9 +13,11 @@ from raceproof.quoting import identifier, literal, qualified, split_qualified
 from raceproof.schema import history_columns, history_ddl
 from raceproof.spec import History, Spec
 from raceproof.statement import Prepared, Program, Style, templates
+from raceproof.verify.claims import Index, claim_columns, index_findings
 from raceproof.verify.finding import Finding, Trial, all_changes
 
 _TEMPLATES = templates("raceproof.verify", "sqlite.sql")
+_WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 _TRIGGERS = ("update", "insert", "record_update", "record_insert")
 
 
@@ -62,6 +67,8 @@ class SqliteVerify:
         ]
         unique.append({name for name, _, place in columns if place})
         found.append(self._key(unique))
+        if spec.claims:
+            found += yield from self._indexes()
         if spec.history:
             kept = {
                 name for name, *_ in (yield self._text("verify.columns").bind(_named(spec.history.table)))
@@ -75,6 +82,7 @@ class SqliteVerify:
         spec = self._spec
         written = {column for one in spec.moves.values() for column in (*one.stamp, *one.sets)}
         wanted = {*spec.key_columns, spec.column, *written} | {c for c in (spec.revision, spec.fence) if c}
+        wanted |= claim_columns(spec)
         if missing := sorted(wanted - names):
             adding = " ".join(
                 f"ALTER TABLE {qualified(spec.table)} ADD COLUMN {identifier(column)};" for column in missing
@@ -89,6 +97,17 @@ class SqliteVerify:
         name = identifier(f"{self._table}_key")
         repair = f"CREATE UNIQUE INDEX {name} ON {qualified(self._spec.table)} ({names});"
         return Finding("error", "the key is not unique: one move could write several rows", "", repair)
+
+    def _indexes(self) -> Program[list[Finding]]:
+        rows = yield self._text("verify.indexes").bind({"table": self._table, "schema": self._schema})
+        indexes = []
+        for _, listed in groupby(rows, key=itemgetter(0)):
+            parts = list(listed)
+            where = _WHERE.split(parts[0][3] or "", maxsplit=1)[-1] if parts[0][4] else None
+            indexes.append(
+                Index(tuple(part[1] for part in parts), tuple(bool(part[2]) for part in parts), where)
+            )
+        return list(index_findings(self._spec, indexes, "sqlite"))
 
     def _history(self, columns: set[str]) -> Finding:
         assert self._spec.history is not None

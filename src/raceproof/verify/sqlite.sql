@@ -11,6 +11,14 @@ FROM pragma_index_list({$table}, {$schema}) AS list
 WHERE list."unique"
   AND NOT list.partial
 
+-- The columns of every index in their order (NULL for an expression), which of them fall, and its text.
+-- name: verify.indexes
+SELECT list.name, info.name, info."desc", o.sql, list.partial
+FROM pragma_index_list({$table}, {$schema}) AS list
+JOIN pragma_index_xinfo(list.name, {$schema}) AS info ON info.key
+LEFT JOIN {catalog} AS o ON o.type = 'index' AND o.name = list.name
+ORDER BY list.name, info.seqno
+
 -- name: verify.strangers
 SELECT DISTINCT t.{status}
 FROM {table} AS t

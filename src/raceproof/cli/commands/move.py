@@ -1,7 +1,5 @@
 """`raceproof move`: take rows along a declared move, by hand."""
 
-import getpass
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,6 +8,7 @@ import click
 from rich.progress import Progress
 
 from raceproof import Move
+from raceproof.cli.changes import by_option, confirm, login_name, write_options
 from raceproof.cli.completing import complete_lifecycle, complete_move
 from raceproof.cli.ends import ExitCode, Failure
 from raceproof.cli.keys import parse_keys, written_key
@@ -55,15 +54,9 @@ Exit code 0 if every row is at the target now, 3 if the move was refused, 4 if t
     "--set", "assignments", metavar="COLUMN=VALUE", multiple=True, help="Set a column that the move declares."
 )
 @click.option("--clear", metavar="COLUMN", multiple=True, help="Set such a column to NULL.")
-@click.option(
-    "--by",
-    envvar="RACEPROOF_BY",
-    show_envvar=True,
-    help="Who moves, for the history.  [default: your login name]",
-)
+@by_option
 @click.option("--reason", help="Why, for the history.")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen to each row as it is now.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
+@write_options
 @output_option("table", "json", "jsonl", "ids")
 @debug_option
 @click.pass_context
@@ -94,7 +87,8 @@ def move(
     columns = _columns(chosen, assignments, clear)
     wanted = parse_keys(spec, keys, key_separator)
     if not (dry_run or yes):
-        _confirm(chosen, len(wanted), location)
+        number = "1 row" if len(wanted) == 1 else f"{len(wanted)} rows"
+        confirm(f"Move {number} to {chosen.target} ({chosen}) in {location}?")
     lines: list[Line] = []
     failure: Failure | None = None
     try:
@@ -102,7 +96,7 @@ def move(
             if dry_run:
                 rows = foresee_rows(store, chosen, wanted)
             else:
-                rows = move_rows(store, chosen, wanted, columns, by or _login_name(), reason)
+                rows = move_rows(store, chosen, wanted, columns, by or login_name(), reason)
             _collect(rows, lines, len(wanted))
     except Failure as error:
         failure = error
@@ -130,24 +124,6 @@ def _columns(chosen: Move[Any], assignments: Iterable[str], clear: Iterable[str]
         may = ", ".join(chosen.sets) or "no column"
         raise click.UsageError(f"{chosen} may not set {', '.join(unknown)}; it declares {may}.")
     return columns
-
-
-def _confirm(chosen: Move[Any], rows: int, location: Location | None) -> None:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError(
-            "there is no terminal to ask on: add --yes to move the rows, or --dry-run to see what would happen."
-        )
-    number = "1 row" if rows == 1 else f"{rows} rows"
-    question = f"Move {number} to {chosen.target} ({chosen}) in {location}?"
-    if not click.confirm(printable(question), err=True):
-        raise Failure("nothing was moved")
-
-
-def _login_name() -> str | None:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may know no name for its user
-        return f"uid {os.getuid()}"
 
 
 def _collect(rows: Iterable[Line], lines: list[Line], expected: int) -> None:

@@ -1,5 +1,6 @@
 """`raceproof show`: a row, what may happen to it, and what has happened to it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -91,8 +92,12 @@ def _print(spec: Spec[Any], data: dict[str, Any]) -> None:
     if str(status) not in spec.status_of:
         moves = "nothing: this status is not a declared one, see `raceproof verify`"
     print_lines([f"Allowed from {status}: {moves or 'nothing, it is terminal'}"])
-    if data["history"]:
-        history: list[HistoryEntry] = data["history"]
+    print_history(data["history"])
+
+
+def print_history(history: Sequence[HistoryEntry]) -> None:
+    """What happened to a row, for people; nothing where nothing was kept."""
+    if history:
         print_table(
             ["at", "move", "outcome", "from", "to", "revision", "by", "reason"],
             [

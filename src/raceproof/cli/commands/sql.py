@@ -85,7 +85,7 @@ def _parts(
             for shown in statements_of(move, kind):
                 yield _title(f"{move} {shown.name}", shown), _text(shown)
         if kind == "redis":
-            yield "the script", SCRIPT
+            yield "the script of each move, after its constants", SCRIPT
 
 
 def _title(name: str, shown: Shown) -> str:
@@ -96,7 +96,7 @@ def _text(shown: Shown) -> str:
     if shown.keys:
         arguments = [f"KEYS[{i}] {key}" for i, key in enumerate(shown.keys, 1)]
         arguments += [f"ARGV[{i}] {value or repr('')}" for i, value in enumerate(shown.parameters, 1)]
-        return "\n".join(_comment(argument) for argument in arguments)
+        return "\n".join([*map(_comment, arguments), shown.text.removesuffix(SCRIPT)])
     sign = "?" if "?1" in shown.text else "$"
     values = ", ".join(f"{sign}{i} {value}" for i, value in enumerate(shown.parameters, 1))
     return (f"{_comment(values)}\n" if values else "") + f"{shown.text};"

@@ -1,0 +1,180 @@
+"""`raceproof stuck`: what does not go on by itself, since when, and the command that repairs it."""
+
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import click
+
+from raceproof import Attempts, CallError, Claimable, Delivery, DeliveryState, Inbox, Store
+from raceproof.cli.completing import complete_thing
+from raceproof.cli.ends import ExitCode
+from raceproof.cli.keys import written_key
+from raceproof.cli.location import Location
+from raceproof.cli.options import (
+    app_option,
+    debug_option,
+    key_options,
+    limit_option,
+    output_option,
+    url_option,
+)
+from raceproof.cli.output import print_rows, printable
+from raceproof.cli.stores import open_store
+from raceproof.cli.things import Target, find_things, need_tenant
+from raceproof.look import moment
+from raceproof.statement import reading
+from raceproof.sweep import overdue, spent_rows
+
+_KINDS = (Claimable, Delivery, Attempts, Inbox)
+_COLUMNS = ("target", "key", "why", "since", "repair")
+
+
+class Stuck(NamedTuple):
+    """One thing that does not go on."""
+
+    target: str
+    key: Any
+    why: str
+    since: datetime | None
+    status: str | None
+    holder: str | None
+    repair: str
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  raceproof stuck --app shop.models
+  raceproof stuck --app shop.models Job.work -o jsonl | jq -r .repair
+
+\b
+Exit code 6 if something is stuck."""
+)
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(*_KINDS))
+@app_option
+@url_option
+@key_options
+@limit_option(100)
+@output_option("table", "json", "jsonl", "ids")
+@debug_option
+@click.pass_context
+def stuck(
+    context: click.Context,
+    names: tuple[str, ...],
+    apps: tuple[str, ...],
+    location: Location | None,
+    tenant: str | None,
+    key_separator: str,
+    limit: int,
+    output: str,
+) -> None:
+    """List what does not go on by itself, and the command that repairs it. Nothing is changed.
+
+    Rows whose lease is over, rows that are out of attempts, deliveries whose end nobody knows, attempts whose time is over,
+    and dead events. TARGET is a lifecycle, a claim, a Delivery, an Attempts or an Inbox; without one, all that are declared.
+    """
+    targets = find_things(apps, names, *_KINDS)
+    for target in targets:
+        need_tenant(target.thing, tenant)
+    rows: list[dict[str, Any]] = []
+    with open_store(location, None, tenant) as store:
+        for target in targets:
+            try:
+                rows += [one._asdict() for one in _stuck(store, target, limit, key_separator)]
+            except CallError as error:  # Redis cannot be searched for everything
+                click.echo(printable(f"not looked at: {error}"), err=True)
+    if output == "table":
+        rows = [{**row, "key": written_key(row["key"], key_separator)} for row in rows]
+    print_rows(output, _COLUMNS, rows, {}, lambda row: written_key(row["key"], key_separator))
+    if rows:
+        context.exit(ExitCode.PROBLEMS)
+    click.echo("nothing is stuck", err=True)
+
+
+def _stuck(store: Store, target: Target[Any], limit: int, separator: str) -> Iterator[Stuck]:
+    match target.thing:
+        case Claimable():
+            yield from _claims(store, target, limit, separator)
+        case Delivery():
+            yield from _deliveries(store, target, limit, separator)
+        case Attempts():
+            yield from _attempts(store, target, limit)
+        case Inbox():
+            yield from _events(store, target, limit, separator)
+
+
+def _claims(store: Store, target: Target[Claimable[Any]], limit: int, separator: str) -> Iterator[Stuck]:
+    claim = target.thing
+    spent = store._driver.run(reading(spent_rows(store, claim, limit)))
+    for row in spent:
+        if claim.exhausted is not None:
+            why, repair = "out of attempts", f"raceproof sweep {target.written} --yes"
+        else:
+            why, repair = "out of attempts, and no move= leads out", _exits(target, row, separator)
+        yield Stuck(target.name, row.key, why, row.since, row.status, None, repair)
+    told = {row.key for row in spent}
+    for one in store.claims(claim, limit):
+        if one.stale and one.key not in told:
+            key = shlex.quote(written_key(one.key, separator))
+            yield Stuck(
+                target.name,
+                one.key,
+                "the lease is over; the next claim takes it",
+                one.until.astimezone(UTC),
+                one.status,
+                one.holder,
+                f"raceproof claims {target.written} --release {key} --reason …",
+            )
+
+
+def _exits(target: Target[Claimable[Any]], row: Any, separator: str) -> str:
+    """The moves that a person can make instead."""
+    claim = target.thing
+    spec = claim.lifecycle
+    ways = [
+        name
+        for name in spec.moves_from.get(str(row.status), ())
+        if claim.move is None or name != claim.move.name
+    ]
+    key = shlex.quote(written_key(row.key, separator))
+    return f"raceproof move --app {target.app} {spec.name} {'|'.join(ways) or '(no move)'} {key}"
+
+
+def _deliveries(store: Store, target: Target[Delivery], limit: int, separator: str) -> Iterator[Stuck]:
+    then = {"resend": "; the next try sends again", "probe": "; the next try asks first", "hold": ""}
+    for one in store.deliveries(target.thing, limit):
+        if one.state == DeliveryState.UNCERTAIN:
+            key = shlex.quote(written_key(one.key, separator))
+            yield Stuck(
+                target.name,
+                one.key,
+                "nobody knows whether it arrived" + then[target.thing.policy],
+                one.since,
+                one.state,
+                one.holder,
+                f"raceproof delivery {target.written} --resolve {key} --arrived|--not-arrived",
+            )
+
+
+def _attempts(store: Store, target: Target[Attempts], limit: int) -> Iterator[Stuck]:
+    found = target.thing
+    spec = found.lifecycle
+    for parts in store._driver.run(reading(overdue(store, found, limit))):
+        own = parts[1:] if spec.tenant else parts
+        key = own if len(own) > 1 else own[0]
+        row = store.for_tenant(parts[0] if spec.tenant else None).read(spec, key) or {}
+        began = row.get(found.started or "")
+        repair = f"raceproof sweep {target.written} --yes"
+        if found.expire is None:
+            repair = f"declare expire= for it; the next attempt of {row.get(found.owner)} ends it too"
+        since = None if began is None else moment(began)
+        yield Stuck(target.name, key, "its time is over", since, row.get(spec.column), None, repair)
+
+
+def _events(store: Store, target: Target[Inbox], limit: int, separator: str) -> Iterator[Stuck]:
+    for source, event_id, status, _, received, holder, _ in store.inbox_events(target.thing, "dead", limit):
+        key = shlex.quote(separator.join((source, event_id)))
+        repair = f"raceproof inbox {target.written} --revive {key}"
+        yield Stuck(target.name, (source, event_id), "dead", moment(received), status, holder, repair)

@@ -1,0 +1,463 @@
+"""What nobody needs for correctness, but somebody has to do now and then: `sweep(store, …)`, or `asweep` on an async store.
+
+Promise: every step is bounded and committed by itself, so a sweep holds up nobody and may be stopped anywhere and begun
+again. Rows whose lease is over are counted and left: the next claim takes them by itself. Several sweeps at once are safe.
+Not promised: that nothing is left, for rows keep coming while it runs.
+"""
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
+
+from raceproof.attempts import Attempts, start_request
+from raceproof.claims import claim_request
+from raceproof.claims import sql as claims_sql
+from raceproof.claims.postgres import PostgresWords
+from raceproof.claims.redis import index_key, line_key
+from raceproof.claims.sqlite import SqliteWords
+from raceproof.errors import CallError
+from raceproof.forms import Columns, Marker
+from raceproof.inbox import Inbox
+from raceproof.lifecycle import Lifecycle, spec_of
+from raceproof.look import moment
+from raceproof.moves import RedisMoves, request
+from raceproof.moves.redis import key_of_member, parts_of_text, text_of
+from raceproof.moves.request import KeyParts, key_text
+from raceproof.moves.sqlite import bindable
+from raceproof.quoting import identifier, literal, parameter, qualified
+from raceproof.spec import Claimable, Spec
+from raceproof.statement import Prepared, Program, Rows, Statement, reading, templates
+from raceproof.store import AsyncStore, Store
+
+T = TypeVar("T")
+Sweepable = type[Lifecycle[Any]] | Spec[Any] | Claimable[Any] | Attempts | Inbox
+Work = Literal["set aside", "stale, left", "expired", "expired, left", "forgotten", "history", "offered"]
+Steps = Generator[Program[Any], Any, T]
+
+_KEYS_IN_ONE_SCAN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep has done so far about one thing, or, in a dry run, would do."""
+
+    target: str
+    work: Work
+    number: int
+    more: bool = False
+    """There may be more of them than were counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpentRow:
+    """A row that has had all its attempts, and that nobody holds."""
+
+    key: Any
+    status: str
+    attempts: int
+    since: datetime | None
+
+
+class SweepOptions(TypedDict, total=False):
+    """How to sweep."""
+
+    keep: float | None
+    """Seconds: history that is older is deleted; none is if this is not given."""
+    batch: int
+    """So many rows at a time; 1000 if it is not given."""
+    dry_run: bool
+    """Count, and change nothing."""
+    by: str | None
+    """Who sweeps, for the history of the rows that are moved."""
+    now: datetime | None
+    """The time to use, for tests; the store's clock otherwise."""
+    tell: Callable[[Swept], None] | None
+    """Called after every step."""
+
+
+def sweep(store: Store, *targets: Sweepable, **options: Unpack[SweepOptions]) -> list[Swept]:
+    """Set aside rows that are out of attempts, end attempts whose time is over, forget old events and old history."""
+    steps = Sweep(store, options).all(targets)
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(store._driver.run(reading(step)))
+    except StopIteration as stop:
+        found: list[Swept] = stop.value
+        return found
+
+
+async def asweep(store: AsyncStore, *targets: Sweepable, **options: Unpack[SweepOptions]) -> list[Swept]:
+    """The same on an async store."""
+    steps = Sweep(store, options).all(targets)
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(await store._driver.run(reading(step)))
+    except StopIteration as stop:
+        found: list[Swept] = stop.value
+        return found
+
+
+class Sweep:
+    """The steps of one sweep: each is a program of its own."""
+
+    def __init__(self, store: Store | AsyncStore, options: SweepOptions) -> None:
+        self._store = store
+        self._driver = store._driver
+        self._tenant = store._tenant
+        self._keep = options.get("keep")
+        self._batch = options.get("batch", 1000)
+        self._dry = options.get("dry_run", False)
+        self._by = options.get("by") or "sweep"
+        self._now = options.get("now")
+        self._tell = options.get("tell") or (lambda _: None)
+        if self._batch < 1 or (self._keep is not None and not self._keep > 0):
+            raise CallError(
+                f"a sweep with batch={self._batch} and keep={self._keep} would do nothing, or all"
+            )
+
+    def all(self, targets: Sequence[Sweepable]) -> Steps[list[Swept]]:
+        found: list[Swept] = []
+        for target in targets:
+            match target:
+                case Claimable():
+                    found += yield from self._claim(target, str(target))
+                case Attempts():
+                    found += yield from self._expired(target)
+                case Inbox():
+                    found += yield from self._claim(target.work, f"{target}")
+                    found += yield from self._forgotten(target)
+                case _:
+                    spec = spec_of(target)
+                    for claim in spec.claims.values():
+                        found += yield from self._claim(claim, str(claim))
+                    if spec.history and self._keep is not None:
+                        found += yield from self._history(spec, self._keep)
+        return found
+
+    def _told(self, target: str, work: Work, number: int, more: bool = False) -> Swept:
+        swept = Swept(target, work, number, more)
+        self._tell(swept)
+        return swept
+
+    # Claims
+
+    def _claim(self, claim: Claimable[Any], name: str) -> Steps[list[Swept]]:
+        found = []
+        if self._driver.dialect == "redis":
+            found.append((yield from self._offered(claim, name)))
+        if claim.exhausted is not None:
+            found.append((yield from self._set_aside(claim, name)))
+        asked = claim_request(claim, limit=self._batch, tenant=self._tenant, now=self._now)
+        rows: Rows = yield self._driver.primitives.claims.listed(asked)
+        stale = sum(bool(row[1]) for row in rows)
+        found.append(self._told(name, "stale, left", stale, more=stale == self._batch))
+        return found
+
+    def _set_aside(self, claim: Claimable[Any], name: str) -> Steps[Swept]:
+        if self._dry:
+            rows = yield spent_rows(self._store, claim, self._batch, self._now)
+            return self._told(name, "set aside", len(rows), more=len(rows) == self._batch)
+        number = 0
+        while True:
+            asked = claim_request(claim, limit=self._batch, by=self._by, tenant=self._tenant, now=self._now)
+            started = time.monotonic()
+            aside = yield self._driver.primitives.claims.set_aside(asked)
+            self._store._tell_all("sweep", aside, self._by, started)
+            number += len(aside)
+            swept = self._told(name, "set aside", number)
+            if not aside:
+                return swept
+
+    def _offered(self, claim: Claimable[Any], name: str) -> Steps[Swept]:
+        """Redis: rows that wait and that no claim would find, because they are not in the index."""
+        cursor, number = "0", 0
+        while True:
+            cursor, members = yield scan(self._moves(claim), claim.lifecycle, self._tenant, cursor)
+            lost = yield self._missing(claim, members)
+            if lost and not self._dry:
+                parts = [parts_of_text(claim.lifecycle, member) for member in lost]
+                yield self._driver.primitives.claims.offer(claim, parts)
+            number += len(lost)
+            swept = self._told(name, "offered", number)
+            if cursor == "0":
+                return swept
+
+    def _missing(self, claim: Claimable[Any], members: Sequence[str]) -> Program[list[str]]:
+        """Which of these rows are open and stand neither in the index nor behind another in their line."""
+        spec = claim.lifecycle
+        if not members:
+            return []
+        (scores,) = yield Statement("sweep.indexed", "ZMSCORE", (index_key(claim), *members))
+        lost = []
+        for member in (member for member, score in zip(members, scores, strict=True) if score is None):
+            row = self._moves(claim).row_of_text(spec, member)
+            fields = (spec.column, claim.attempts or spec.column, claim.serial or spec.column)
+            (values,) = yield Statement("sweep.row", "HMGET", (row, *fields))
+            status, attempts, serial = map(text_of, values)
+            if status not in claim.open:
+                continue
+            if claim.cap is not None and claim.exhausted is None and int(attempts or 0) >= claim.cap:
+                continue  # nobody will claim it again
+            if claim.serial:
+                line = line_key(claim, serial, member)
+                (place,) = yield Statement("sweep.line", "ZRANK", (line, member))
+                if place:
+                    continue  # it follows when it is first
+            lost.append(member)
+        return lost
+
+    # Attempts
+
+    def _expired(self, attempts: Attempts) -> Steps[list[Swept]]:
+        move, name = attempts.expire, str(attempts)
+        if move is None or self._dry:
+            rows = yield overdue(self._store, attempts, self._batch, self._now)
+            work: Work = "expired, left" if move is None else "expired"
+            return [self._told(name, work, len(rows), more=len(rows) == self._batch)]
+        number = 0
+        refused: set[str] = set()
+        while True:
+            # those that cannot go are found again and again: look past them
+            rows = yield overdue(self._store, attempts, self._batch + len(refused), self._now)
+            fresh = [row for row in rows if key_text(tuple(row)) not in refused]
+            if not fresh:
+                return [
+                    self._told(name, "expired", number),
+                    *([self._told(name, "expired, left", len(refused))] if refused else []),
+                ]
+            spec = attempts.lifecycle
+            asked = []
+            for row in fresh:
+                tenant, own = (row[0], row[1:]) if spec.tenant else (None, row)
+                key = tuple(own) if len(own) > 1 else own[0]
+                asked.append(request(move, key, tenant=tenant, by=self._by, now=self._now))
+            started = time.monotonic()
+            answers = yield self._driver.moves.many(asked)
+            self._store._tell_all("sweep", answers, self._by, started)
+            refused |= {
+                key_text(tuple(row)) for row, answer in zip(fresh, answers, strict=True) if not answer.won
+            }
+            number += sum(answer.won for answer in answers)
+            self._told(name, "expired", number)
+
+    # Inbox and history
+
+    def _forgotten(self, inbox: Inbox) -> Steps[list[Swept]]:
+        if self._driver.dialect == "redis":
+            return []  # an event that has ended is forgotten by Redis itself
+        if self._dry:
+            number = yield self._counted(inbox)
+            return [self._told(str(inbox), "forgotten", number)]
+        number = 0
+        while True:
+            gone = yield self._driver.primitives.inbox.forget(inbox, self._batch, self._now)
+            number += gone
+            swept = self._told(str(inbox), "forgotten", number)
+            if not gone:
+                return [swept]
+
+    def _counted(self, inbox: Inbox) -> Program[int]:
+        slots = {"table": qualified(inbox.table), "until": self._until()}
+        rows = yield self._bound("inbox.ended", slots, keep=-inbox.keep)
+        return int(rows[0][0])
+
+    def _history(self, spec: Spec[Any], keep: float) -> Steps[list[Swept]]:
+        if self._driver.dialect == "redis":
+            return [(yield from self._trimmed(spec, keep))]
+        assert spec.history is not None
+        slots = {"history": qualified(spec.history.table), "until": self._until(), "mine": self._mine(spec)}
+        values = {"keep": -keep, "limit": self._batch, "tenant_text": self._prefix(spec), "last": 0}
+        number = 0
+        while True:
+            ((end, rows, old, mine),) = yield self._page("history.page", slots, values)
+            if mine and not self._dry:
+                yield self._page("history.forget", slots, {**values, "end": end})
+            number += mine
+            swept = self._told(str(spec), "history", number)
+            # the history grows in the order of its ids: after a page without an old row there is none
+            if not rows or not old:
+                return [swept]
+            values["last"] = end
+
+    def _page(self, name: str, slots: dict[str, str], values: dict[str, Any]) -> Program[Rows]:
+        return (yield self._bound(name, slots, **values))
+
+    def _mine(self, spec: Spec[Any]) -> str:
+        """The rows of the lifecycle; of a table with tenants, those of the store's tenant."""
+        mine = f"h.lifecycle = {literal(spec.name)}"
+        if self._prefix(spec) is None:
+            return mine
+        prefix = f"CAST({parameter('tenant_text')} AS text)"
+        return f"{mine} AND substr(h.key, 1, length({prefix})) = {prefix}"
+
+    def _prefix(self, spec: Spec[Any]) -> str | None:
+        if spec.tenant is None or self._tenant is None:
+            return None
+        return key_text((self._tenant, ""))
+
+    def _trimmed(self, spec: Spec[Any], keep: float) -> Steps[Swept]:
+        """Redis: the history of a row is a stream of its own."""
+        cursor, number = "0", 0
+        while True:
+            cursor, members = yield scan(self._moves(spec), spec, self._tenant, cursor, "/history", "stream")
+            number += yield self._trim(spec, members, keep)
+            swept = self._told(str(spec), "history", number)
+            if cursor == "0":
+                return swept
+
+    def _trim(self, spec: Spec[Any], members: Sequence[str], keep: float) -> Program[int]:
+        now = yield from clock(self._now)
+        oldest = f"{max(0, int((now - keep) * 1000))}"
+        number = 0
+        for member in members:
+            stream = self._moves(spec).history_of_text(spec, member)
+            if self._dry:
+                (entries,) = yield Statement("sweep.old", "XRANGE", (stream, "-", f"({oldest}"))
+                number += len(entries)
+            else:
+                replies: Sequence[Any] = yield Statement("sweep.trim", "XTRIM", (stream, "MINID", oldest))
+                number += int(replies[0])
+        return number
+
+    # Texts
+
+    def _moves(self, asked: object) -> RedisMoves:
+        moves = self._driver.moves
+        if not isinstance(moves, RedisMoves) or moves.cluster:
+            raise CallError(f"{asked}: a cluster cannot be searched for rows, so it cannot be swept")
+        return moves
+
+    def _until(self) -> str:
+        words: Any = PostgresWords() if self._driver.dialect == "postgres" else SqliteWords()
+        return str(words.plus(now_text(self._driver.dialect, self._now), parameter("keep")))
+
+    def _bound(self, name: str, slots: dict[str, str], **values: Any) -> Statement:
+        return bound(self._driver, name, slots, {**values, "now": self._now})
+
+
+def spent_rows(
+    store: Store | AsyncStore, claim: Claimable[Any], limit: int = 100, now: datetime | None = None
+) -> Program[list[SpentRow]]:
+    """Rows that have had all their attempts and that nobody holds; on Redis every row is looked at."""
+    if claim.cap is None:
+        return []
+    asked = claim_request(claim, limit=limit, tenant=store._tenant, now=now)
+    spec, driver = claim.lifecycle, store._driver
+    if driver.dialect == "redis":
+        return (yield from _spent_on_redis(store, claim, limit, now))
+    words: Any = PostgresWords() if driver.dialect == "postgres" else SqliteWords()
+    slots = claims_sql.slots(asked, words, now_text(driver.dialect, now))
+    since = [slots["until"], *([f"t.{identifier(claim.after)}"] if claim.after else [])]
+    slots |= {
+        "since": f"COALESCE({', '.join(since)})" if len(since) > 1 else since[0],
+        "spent": claims_sql.spent(claim),
+        "t_keys": ", ".join(f"t.{identifier(column)}" for column in spec.key_columns),
+    }
+    rows = yield bound(driver, "claim.spent", slots, asked.values())
+    found = []
+    for ended, status, attempts, *parts in rows:
+        own = tuple(parts)[1:] if spec.tenant else tuple(parts)
+        key = own if len(own) > 1 else own[0]
+        found.append(SpentRow(key, status, int(attempts), None if ended is None else moment(ended)))
+    return found
+
+
+def overdue(
+    store: Store | AsyncStore, attempts: Attempts, limit: int = 100, now: datetime | None = None
+) -> Program[list[KeyParts]]:
+    """The key columns of open attempts whose time is over."""
+    if attempts.ttl is None:
+        return []
+    spec = attempts.lifecycle
+    anything = "-" if len(spec.key) == 1 else ("-",) * len(spec.key)
+    owned = spec.tenant == attempts.owner
+    asked = start_request(attempts, "-", anything, tenant="-" if owned else store._tenant, now=now)
+    rows = yield from store._driver.primitives.attempts.expired(asked, limit)
+    mine = owned or spec.tenant is None
+    return [tuple(row) for row in rows if mine or str(row[0]) == str(store._tenant)]
+
+
+def scan(
+    moves: RedisMoves, spec: Spec[Any], tenant: Any, cursor: str, beside: str = "", kind: str = "hash"
+) -> Program[tuple[str, list[str]]]:
+    """One bounded step through the keys of a table: the next cursor, and the rows found, as texts."""
+    start = f"{spec.table}{beside}:"
+    pattern = "".join(f"\\{one}" if one in "*?[]\\^" else one for one in start) + "*"
+    given = (cursor, "MATCH", pattern, "COUNT", _KEYS_IN_ONE_SCAN, "TYPE", kind)
+    ((following, names),) = yield Statement("sweep.scan", "SCAN", given)
+    members = [text_of(name)[len(start) :] for name in names]
+    return text_of(following), [
+        member for member in members if key_of_member(spec, member, tenant) is not None
+    ]
+
+
+def _spent_on_redis(
+    store: Store | AsyncStore, claim: Claimable[Any], limit: int, now: datetime | None
+) -> Program[list[SpentRow]]:
+    moves, spec = store._driver.moves, claim.lifecycle
+    if not isinstance(moves, RedisMoves) or moves.cluster:
+        raise CallError(f"{claim}: a cluster cannot be searched for rows")
+    moment_now = yield from clock(now)
+    found: dict[str, SpentRow] = {}
+    cursor = "0"
+    while len(found) < limit:
+        cursor, members = yield from scan(moves, spec, store._tenant, cursor)
+        for member in members:
+            row = (yield from moves.read(spec, parts_of_text(spec, member))) or {}
+            attempts = int(row.get(claim.attempts or "") or 0)
+            ends = _ends(claim, row)
+            if row.get(spec.column) not in claim.open or attempts < (claim.cap or 0):
+                continue
+            if ends is None or ends <= moment_now:
+                since = ends if ends is not None else row.get(claim.after or "")
+                key = key_of_member(spec, member, store._tenant)
+                found[member] = SpentRow(key, row[spec.column], attempts, moment(since) if since else None)
+        if cursor == "0":
+            break
+    return list(found.values())[:limit]
+
+
+def _ends(claim: Claimable[Any], row: dict[str, Any]) -> float | None:
+    """When the lease of a hash is over; None if nobody holds it."""
+    form = claim.form
+    if isinstance(form, Columns):
+        found, lease = row.get(form.until), 0.0
+    else:
+        found, lease = row.get(form.column), claim.lease
+    if isinstance(form, Marker):
+        found = found.rpartition(":")[2] if found and found.startswith("PROCESSING:") else None
+    try:
+        return float(found) + lease if found else None
+    except ValueError:
+        return None
+
+
+def clock(now: datetime | None) -> Program[float]:
+    """The time of a Redis server in seconds, or the one to use."""
+    if now is not None:
+        return now.timestamp()
+    ((seconds, micros),) = yield Statement("time", "TIME")
+    return float(seconds) + float(micros) / 1e6
+
+
+def now_text(dialect: str, now: datetime | None) -> str:
+    if dialect == "postgres":
+        return "statement_timestamp()" if now is None else parameter("now") + "::timestamptz"
+    return "strftime('%Y-%m-%d %H:%M:%f', 'now')" if now is None else parameter("now")
+
+
+def bound(driver: Any, name: str, slots: dict[str, str], values: dict[str, Any]) -> Statement:
+    """One of the statements beside the schema, for this driver."""
+    text: Prepared = templates("raceproof.schema", f"{driver.dialect}.sql")[name].prepare(
+        slots, driver.moves.style
+    )
+    if driver.dialect == "sqlite":
+        values = dict(zip(values, bindable(tuple(values.values())), strict=True))
+    return text.bind(values)
+
+
+__all__ = ["SpentRow", "SweepOptions", "Sweepable", "Swept", "asweep", "sweep"]
