@@ -24,6 +24,7 @@ from raceproof.statement import (
 )
 
 _TEMPLATES = templates("raceproof.claims", "postgres.sql")
+_RETURNS_OLD = 18
 
 
 class PostgresWords:
@@ -67,7 +68,8 @@ class PostgresClaims:
         key = ("acquire", request.shape)
         prepared = self._prepared.get(key)
         if prepared is None:
-            prepared = self._prepared[key] = self._acquire_text(request)
+            partitioned = yield from self._moves.is_partitioned(spec)
+            prepared = self._prepared[key] = self._acquire_text(request, partitioned)
         started = time.monotonic()
         rows = yield prepared.bind(request.values())
         deadline = started + request.lease
@@ -231,11 +233,16 @@ class PostgresClaims:
             prepared = self._prepared[key] = _TEMPLATES[name].prepare(slots(), self._style)
         return prepared
 
-    def _acquire_text(self, request: ClaimRequest) -> Prepared:
+    def _acquire_text(self, request: ClaimRequest, partitioned: bool) -> Prepared:
         columns = list(
             dict.fromkeys(c.removeprefix("-") for c in request.claim.order_by or request.claim.lifecycle.key)
         )
         slots = self._slots(request)
+        by_place = self._moves.version >= _RETURNS_OLD and not partitioned
+        if by_place:
+            slots["from_due"] = ""
+            slots["t_is_due"] = "t.ctid = ANY (ARRAY(SELECT rp_place FROM due))"
+            slots["before"] = f"old.{identifier(request.claim.lifecycle.column)}::text"
         slots["t_order_as"] = ", ".join(f"t.{identifier(c)} AS rp_order_{i}" for i, c in enumerate(columns))
         descending = {c[1:] for c in request.claim.order_by if c.startswith("-")}
         slots["changed_order"] = ", ".join(
@@ -253,6 +260,8 @@ class PostgresClaims:
             "t_keys": ", ".join(f"t.{c}" for c in columns),
             "t_keys_as": ", ".join(f"t.{c} AS rp_key_{i}" for i, c in enumerate(columns)),
             "changed_keys": ", ".join(f"rp_key_{i}" for i in range(len(columns))),
+            "from_due": "FROM due",
+            "before": "due.rp_before",
             "t_is_due": " AND ".join(f"t.{c} = due.rp_key_{i}" for i, c in enumerate(columns)),
             "t_is_cur": " AND ".join(f"t.{c} = cur.rp_key_{i}" for i, c in enumerate(columns)),
             "t_is_spent": " AND ".join(f"t.{c} = spent.rp_key_{i}" for i, c in enumerate(columns)),

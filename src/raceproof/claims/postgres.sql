@@ -5,7 +5,7 @@
 -- Up to so many rows, in order.
 -- name: claim.acquire
 WITH due AS MATERIALIZED (
-    SELECT {keys}, t.{status}::text AS rp_before
+    SELECT {keys}, t.{status}::text AS rp_before, t.ctid AS rp_place
     FROM {table} AS t
     WHERE t.{status} IN ({open})
       -- P3: nobody holds it, or the lease is over by the store's clock (P13: so the dead need no reaper)
@@ -23,10 +23,11 @@ WITH due AS MATERIALIZED (
 ), changed AS (
     UPDATE {table} AS t
     SET {take}
-    FROM due
+    {from_due?}
+    -- by their places, which no plan can make a search through the whole table of
     WHERE {t_is_due}
       AND {free}
-    RETURNING {fence} AS rp_fence, {attempts} AS rp_attempts, due.rp_before, {key_text} AS rp_key,
+    RETURNING {fence} AS rp_fence, {attempts} AS rp_attempts, {before} AS rp_before, {key_text} AS rp_key,
               {revision} AS rp_revision, {t_keys_as}, {t_order_as}{returning}
 ){noted}
 SELECT rp_fence, rp_attempts, rp_before, {changed_keys}{returned}

@@ -1,6 +1,6 @@
 """The finished statements of a move, without a database: its program is run, and what it yields is written down."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from raceproof.moves import MoveRequest, PostgresMoves, RedisMoves, SqliteMoves, request
@@ -28,10 +28,14 @@ def statements_of(move: Move[Any], dialect: str) -> list[Shown]:
         return _trace(RedisMoves(), move)
     if dialect == "sqlite":
         return _trace(SqliteMoves("question"), move)
-    older = {shown.text for shown in _trace(PostgresMoves("dollar", _OLDER_POSTGRES), move)}
-    newest = _trace(PostgresMoves("dollar", _NEWEST_POSTGRES), move)
+    return older_and_newest(lambda version: _trace(PostgresMoves("dollar", version), move))
+
+
+def older_and_newest(trace: Callable[[int], list[Shown]]) -> list[Shown]:
+    """The statements for the newest PostgreSQL; those that older ones do not get are marked."""
+    older = {shown.text for shown in trace(_OLDER_POSTGRES)}
     note = f"on PostgreSQL {_NEWEST_POSTGRES} and later"
-    return [shown if shown.text in older else shown._replace(note=note) for shown in newest]
+    return [shown if shown.text in older else shown._replace(note=note) for shown in trace(_NEWEST_POSTGRES)]
 
 
 def _trace(moves: PostgresMoves | SqliteMoves | RedisMoves, move: Move[Any]) -> list[Shown]:

@@ -96,6 +96,11 @@ class PostgresMoves:
             return []
         if (yield from self._sets_arrays(requests[0])):
             return (yield from self._one_by_one(requests))
+        if requests[0].clears:
+            return (yield from self._fenced(requests))
+        return (yield from self._waiting(requests))
+
+    def _waiting(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
         answers = yield from self._bulk(requests, skip_locked=False)
         if unseen := [place for place, answer in enumerate(answers) if answer is None]:
             # missing, or named twice in different spellings: after the first has moved, the second is not seen
@@ -106,6 +111,28 @@ class PostgresMoves:
             missing(request) if answer is None else answer
             for request, answer in zip(requests, answers, strict=True)
         ]
+
+    def _fenced(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+        """The ends of claims: those that still hold their row in one quick statement, the others as usual."""
+        first = requests[0]
+        prepared = self.texts.fenced(first, (yield from self.column_types(first.move.lifecycle)))
+        if prepared is None:
+            return (yield from self._waiting(requests))
+        try:
+            rows = yield prepared.bind({**sql.values(first), **_arrays(requests)})
+        except AcknowledgementLost as lost:
+            return [unknown(request, lost.__cause__ or lost) for request in requests]
+        except Conflicted as lost:
+            return [conflict(request, lost.__cause__ or lost) for request in requests]
+        answers: list[Any] = [None] * len(requests)
+        for ordinal, before, revision, *returned in rows:
+            answers[ordinal - 1] = moved(requests[ordinal - 1], before, revision, returned or None)
+        if len(rows) < len(requests):
+            left = [place for place, answer in enumerate(answers) if answer is None]
+            told = yield from self._waiting([requests[place] for place in left])
+            for place, answer in zip(left, told, strict=True):
+                answers[place] = answer
+        return answers
 
     def many_unlocked(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | None]]:
         """The same without waiting: a row that another transaction holds is answered with None."""
@@ -251,14 +278,19 @@ class PostgresMoves:
         """The newest rows of the history of one row, newest first."""
         return (yield self.texts.plain("move.history", spec).bind({"key": key_text(parts), "limit": limit}))
 
-    def _ask_types(self, spec: Spec[Any]) -> Program[Rows]:
-        return (yield self.texts.plain("move.types", spec).bind({}))
+    def is_partitioned(self, spec: Spec[Any]) -> Program[bool]:
+        """Whether the rows of the table are in several tables, or it is none."""
+        rows = yield from reading(self._ask("move.partitioned", spec))
+        return not rows or bool(rows[0][0])
+
+    def _ask(self, name: str, spec: Spec[Any]) -> Program[Rows]:
+        return (yield self.texts.plain(name, spec).bind({}))
 
     def column_types(self, spec: Spec[Any]) -> Program[dict[str, str]]:
         """The types of the columns that bulk moves and claims pass as arrays."""
         if known := self._types.get(spec):
             return known
-        rows = yield from reading(self._ask_types(spec))
+        rows = yield from reading(self._ask("move.types", spec))
         found = {str(name): str(type_) for name, type_ in rows}
         types = {}
         for column in (*spec.key_columns, *(c for one in spec.moves.values() for c in one.sets)):

@@ -90,6 +90,22 @@ SELECT cur.rp_ord, cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, c
        changed.rp_won, changed.rp_revision{returned}
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
+-- Many claimed rows, each with its fence: rows that somebody holds are nobody else's to lock, so no order is needed. Rows
+-- that do not come back are asked for by move.many.
+-- name: move.fenced
+WITH changed AS (
+    UPDATE {table} AS t
+    SET {assignments}
+    FROM unnest({arrays}) WITH ORDINALITY AS w ({wanted}, rp_ord)
+    WHERE {t_is_wanted}
+      -- P1, P4: as in move.many
+      AND t.{status} IN ({sources})
+      AND {guards?}
+    RETURNING w.rp_ord, {before} AS rp_before, {revision} AS rp_revision, {key_text} AS rp_key{own}{returning}
+){fenced_note}
+SELECT rp_ord, rp_before, rp_revision{returned}
+FROM changed
+
 -- Which rows are there, for those that move.many did not see because somebody holds them.
 -- name: move.present
 SELECT w.rp_ord
@@ -127,6 +143,14 @@ FROM cur JOIN changed ON {cur_is_changed}
     SELECT {lifecycle}, cur.rp_key, {move}, {outcome}, cur.rp_before, {target},
            {noted_revision}, {actor}::text, {reason}::text, {call}::text, {now}
     FROM cur {noted_join}
+)
+
+-- The same for move.fenced, which has no `cur`.
+-- name: move.fenced_note
+, noted AS (
+    INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
+    SELECT {lifecycle}, rp_key, {move}, 'moved', rp_before, {target}, rp_revision, rp_by, rp_reason, rp_call, {now}
+    FROM changed
 )
 
 -- Locks the row, so that the next statement sees all that was committed before.
@@ -169,6 +193,12 @@ WHERE lifecycle = {lifecycle}
   AND key = {$key}::text
 ORDER BY id DESC
 LIMIT {$limit}
+
+-- Whether the rows of the table are in several: then the place of a row says nothing alone.
+-- name: move.partitioned
+SELECT relkind = 'p' OR relhassubclass OR relkind NOT IN ('r', 'p')
+FROM pg_class
+WHERE oid = {regclass}::regclass
 
 -- The columns of the table and their types, for the arrays of move.many.
 -- name: move.types

@@ -89,6 +89,30 @@ class PostgresTexts:
         }
         return _TEMPLATES["move.many"].prepare(slots, self.style)
 
+    def fenced(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared | None:
+        """The guarded UPDATE of many claimed rows, where its RETURNING can tell what each was before."""
+        key = ("fenced", request.shape, tuple(types.items()))
+        prepared = self._rendered.get(key)
+        spec, move = request.move.lifecycle, request.move
+        if prepared is None and (self._returns_old or len(move.sources) == 1):
+            before = f"old.{identifier(spec.column)}::text" if self._returns_old else literal(move.sources[0])
+            guards = sql.guards(request, "w.rp_fence_wanted", "w.rp_revision_wanted")
+            slots = {
+                **self._slots(request, guards, "w.rp_set_{}"),
+                **self._wanted(request, types),
+                "before": before,
+                "guards": lines((text for _, text in guards), " AND"),
+                "own": ", w.rp_by, w.rp_reason, w.rp_call" if spec.history else "",
+                "move": literal(move.name),
+                "target": literal(move.target),
+                "now": _now(request),
+                "fenced_note": "",
+            }
+            if spec.history:
+                slots["fenced_note"] = "\n" + _TEMPLATES["move.fenced_note"].fill(slots)
+            prepared = self._rendered[key] = _TEMPLATES["move.fenced"].prepare(slots, self.style)
+        return prepared
+
     def present(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared:
         slots = {**sql.declared(request.move.lifecycle), **self._wanted(request, types)}
         return _TEMPLATES["move.present"].prepare(slots, self.style)

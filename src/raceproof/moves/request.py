@@ -44,6 +44,28 @@ class MoveRequest:
     clears: tuple[str, ...] = ()
     """Columns of a claim that ends with this move."""
 
+    def of_claim(self, claim: Claim[Any, Any], parts: KeyParts) -> "MoveRequest":
+        """The same call for another claim of the same kind: what was checked once need not be checked again."""
+        return MoveRequest(
+            self.move,
+            claim.key,
+            parts,
+            self.set,
+            self.where,
+            claim.by,
+            self.reason,
+            claim.fence,
+            self.revision,
+            _next_call() if self.call else None,
+            False,
+            self.returning,
+            self.row_type,
+            self.now,
+            self.shape,
+            self.fence_column,
+            self.clears,
+        )
+
     def finished(self, answer: "Answer[Any, Any]") -> "Answer[Any, Any]":
         """The answer with the returned columns in the form that the caller asked for."""
         if not isinstance(answer, Moved) or answer.row is None:

@@ -1,7 +1,7 @@
 """Moves on a store, and looking at rows: how a call becomes a program, and what both kinds of store offer of it."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
@@ -11,6 +11,7 @@ from raceproof.errors import CallError
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.look import HistoryEntry
 from raceproof.moves import MoveRequest, request
+from raceproof.moves.request import key_parts
 from raceproof.outcome import Answer, Claim, Key
 from raceproof.predicate import Where, predicates
 from raceproof.spec import Move, Spec
@@ -89,7 +90,12 @@ class MovePrograms(Telling[D], Generic[D]):
     ) -> list[MoveRequest]:
         tenant = self._tenant
         if not isinstance(keys, Mapping):
-            return [request(move, key, tenant=tenant, returning=returning, **options) for key in keys]
+            listed = list(keys)
+            if listed and type(listed[0]) is Claim and options.get("by") is None:
+                return _of_claims(
+                    request(move, listed[0], tenant=tenant, returning=returning, **options), listed
+                )
+            return [request(move, key, tenant=tenant, returning=returning, **options) for key in listed]
         if options.get("set"):
             raise CallError(
                 f"{move}: give the columns to set for all rows with set=, or for each by a mapping, not both"
@@ -121,6 +127,19 @@ class MovePrograms(Telling[D], Generic[D]):
         if asked.clears and answer.won:
             yield from self._driver.primitives.claims.finished([claim])
         return answer
+
+
+def _of_claims(first: MoveRequest, claims: Sequence[Any]) -> list[MoveRequest]:
+    """A request for each of many claims of one kind."""
+    kind, spec = claims[0].move, first.move.lifecycle
+    plain = spec.plain_key
+    requests = []
+    for one in claims:
+        if type(one) is not Claim or one.move is not kind:
+            raise CallError(f"{first.move}: claims of one kind only can share a move_many, not {one!r}")
+        parts = (one.key,) if plain else key_parts(spec, one.key, one.tenant)
+        requests.append(first.of_claim(one, parts))
+    return requests
 
 
 class SyncMoves(MovePrograms[Driver]):

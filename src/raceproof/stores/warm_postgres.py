@@ -54,7 +54,7 @@ class WarmPostgres(AsyncDriver):
     async def _connect(self) -> _Own:
         if self._closed:
             raise asyncpg.InterfaceError("the store is closed")
-        connection = _Own(await asyncpg.connect(self._url, **self._settings), getattr(self, "moves", None))
+        connection = _Own(await _connected(self._url, self._settings), getattr(self, "moves", None))
         if self._closed:
             connection.terminate()
             raise asyncpg.InterfaceError("the store is closed")
@@ -100,7 +100,7 @@ class WarmPostgres(AsyncDriver):
         """On a connection of its own; behind a transaction pooler there are no notifications, so polling has to do."""
         while not self._closed:
             try:
-                connection = await asyncpg.connect(self._url, **self._settings)
+                connection = await _connected(self._url, self._settings)
             except OSError:
                 await asyncio.sleep(_LISTEN_AGAIN)
                 continue
@@ -132,3 +132,14 @@ class WarmPostgres(AsyncDriver):
         idle, self._idle = self._idle, []
         for connection in (self._shared, *idle):
             await connection.close()
+
+
+async def _connected(url: str, settings: dict[str, Any]) -> Any:
+    """A connection of our own. All our statements find rows by an index; a table that is new has no statistics to say so.
+
+    Behind a transaction pooler the session is not ours, so nothing is set there.
+    """
+    connection = await asyncpg.connect(url, **settings)
+    if await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid():
+        await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
+    return connection

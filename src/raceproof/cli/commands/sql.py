@@ -1,20 +1,37 @@
 """`raceproof sql`: what the database needs, and what is sent to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import click
 
-from raceproof.cli.completing import complete_lifecycle
+from raceproof import Attempts, Delivery, Inbox, Lease, inbox_ddl, lease_ddl
+from raceproof.attempts.redis import SCRIPT as ATTEMPT_SCRIPT
+from raceproof.claims.redis import SCRIPT as CLAIM_SCRIPT
+from raceproof.cli.completing import complete_thing
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, url_option
+from raceproof.cli.programs import Asked, statements_for
 from raceproof.cli.statements import Shown, statements_of
 from raceproof.cli.target import find_lifecycles
+from raceproof.cli.things import WORDS, Target, find_things
+from raceproof.deliveries.redis import SCRIPT as DELIVERY_SCRIPT
 from raceproof.guard import drop_ddl, guard_ddl
+from raceproof.inbox.redis import SCRIPT as INBOX_SCRIPT
+from raceproof.leases.redis import SCRIPT as LEASE_SCRIPT
 from raceproof.moves.redis import SCRIPT, RedisMoves
-from raceproof.schema import history_ddl
+from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
+
+_OTHERS = (Delivery, Attempts, Lease, Inbox)
+_SCRIPTS: dict[type[Any], str] = {
+    Delivery: DELIVERY_SCRIPT,
+    Attempts: ATTEMPT_SCRIPT,
+    Lease: LEASE_SCRIPT,
+    Inbox: INBOX_SCRIPT,
+}
+_WHOLE = {CLAIM_SCRIPT, *_SCRIPTS.values()}
 
 
 @click.command(
@@ -25,7 +42,7 @@ Examples:
   raceproof sql --app shop.models Order --statements --dialect sqlite
   raceproof sql --app shop.models --drop-guards | psql shop"""
 )
-@click.argument("names", metavar="[LIFECYCLE]...", nargs=-1, shell_complete=complete_lifecycle)
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Spec, *_OTHERS))
 @app_option
 @url_option
 @click.option(
@@ -37,7 +54,7 @@ Examples:
     "--guards", is_flag=True, help="Also the triggers that make the declared moves the only possible ones."
 )
 @click.option("--drop-guards", is_flag=True, help="Only what takes these triggers away again.")
-@click.option("--statements", is_flag=True, help="Also the finished statements of each move.")
+@click.option("--statements", is_flag=True, help="Also the finished statements of each call.")
 @debug_option
 def sql(
     names: tuple[str, ...],
@@ -48,11 +65,14 @@ def sql(
     drop_guards: bool,
     statements: bool,
 ) -> None:
-    """Print the DDL and the statements of lifecycles. Needs no database.
+    """Print the DDL and the statements of lifecycles and what is declared beside them. Needs no database.
+
+    TARGET is a lifecycle, with its claims, a Delivery, an Attempts, a Lease or an Inbox; without one, all that are declared.
+    An index is made CONCURRENTLY on PostgreSQL, so not inside a transaction.
 
     The DDL is safe to run again. Nothing is ever run for you: read it, then pipe it where it belongs.
     """
-    specs = find_lifecycles(apps, names)
+    specs, others = _chosen(apps, names)
     kind = dialect or (location.kind if location else "postgres")
     if kind == "redis" and (guards or drop_guards):
         raise click.UsageError("Redis has no triggers, so it has no guards.")
@@ -61,10 +81,30 @@ def sql(
     printed: set[tuple[str, str]] = set()
     for spec in specs:
         click.echo(_comment(f"{spec} · {spec.table}.{spec.column} · declaration {spec.hash} · {kind}"))
-        for part in _parts(spec, kind, guards, drop_guards, statements):
-            if part not in printed:  # lifecycles may share a history
-                click.echo(f"{_comment(part[0])}\n{part[1].rstrip()}\n")
-            printed.add(part)
+        _print(_parts(spec, kind, guards, drop_guards, statements), printed)
+    for other in [] if drop_guards else others:
+        click.echo(_comment(f"{other.name} · {WORDS[type(other.thing)]} · {kind}"))
+        _print(_other_parts(other.thing, kind, statements), printed)
+
+
+def _print(parts: Iterable[tuple[str, str]], printed: set[tuple[str, str]]) -> None:
+    for part in parts:
+        if part not in printed:  # lifecycles may share a history, and all share their scripts
+            click.echo(f"{_comment(part[0])}\n{part[1].rstrip()}\n")
+        printed.add(part)
+
+
+def _chosen(
+    apps: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[list[Spec[Any]], list[Target[Delivery | Attempts | Lease | Inbox]]]:
+    """Lifecycles, with their claims, and what else is declared beside them."""
+    if not names:
+        others = find_things(apps, (), *_OTHERS) if apps else []
+        alone = others and not find_things(apps, (), Spec)
+        return [] if alone else find_lifecycles(apps), others
+    listed = find_things(apps, names, Spec, *_OTHERS)
+    specs = [target.thing for target in listed if isinstance(target.thing, Spec)]
+    return specs, [target for target in listed if not isinstance(target.thing, Spec)]
 
 
 def _parts(
@@ -78,6 +118,8 @@ def _parts(
     else:
         if history := history_ddl(spec, cast(Dialect, kind)):
             yield f"history of moves, {spec.history.table if spec.history else ''}", history
+        for claim in spec.claims.values():
+            yield f"{claim}: index", claim_index_ddl(claim, cast(Dialect, kind))
         if guards:
             yield "guards: only declared moves are possible", guard_ddl(spec, cast(Dialect, kind))
     if statements:
@@ -86,6 +128,40 @@ def _parts(
                 yield _title(f"{move} {shown.name}", shown), _text(shown)
         if kind == "redis":
             yield "the script of each move, after its constants", SCRIPT
+        for claim in spec.claims.values():
+            yield from _shown_parts(claim, kind)
+        if kind == "redis" and spec.claims:
+            yield "the script of claims", CLAIM_SCRIPT
+
+
+def _other_parts(
+    thing: Delivery | Attempts | Lease | Inbox, kind: str, statements: bool
+) -> Iterator[tuple[str, str]]:
+    """The same for what is not a lifecycle."""
+    if kind != "redis":
+        match thing:
+            case Attempts():
+                yield f"{thing}: at most one is open", attempt_index_ddl(thing, cast(Dialect, kind))
+            case Lease():
+                yield f"leases, {thing.table}", lease_ddl(kind, thing.table)
+            case Inbox():
+                yield f"{thing}", inbox_ddl(kind, thing)
+            case Delivery():
+                pass
+    if not statements:
+        return
+    yield from _shown_parts(thing, kind)
+    if isinstance(thing, Inbox):
+        yield from _shown_parts(thing.work, kind)
+    if kind == "redis":
+        yield f"the script of {WORDS[type(thing)]}", _SCRIPTS[type(thing)]
+        if isinstance(thing, Inbox):
+            yield "the script of claims", CLAIM_SCRIPT
+
+
+def _shown_parts(thing: Asked, kind: str) -> Iterator[tuple[str, str]]:
+    for shown in statements_for(thing, kind):
+        yield _title(f"{thing} {shown.name}", shown), _text(shown)
 
 
 def _title(name: str, shown: Shown) -> str:
@@ -96,7 +172,10 @@ def _text(shown: Shown) -> str:
     if shown.keys:
         arguments = [f"KEYS[{i}] {key}" for i, key in enumerate(shown.keys, 1)]
         arguments += [f"ARGV[{i}] {value or repr('')}" for i, value in enumerate(shown.parameters, 1)]
-        return "\n".join([*map(_comment, arguments), shown.text.removesuffix(SCRIPT)])
+        before = shown.text.removesuffix(SCRIPT) if shown.text not in _WHOLE else ""
+        return "\n".join([*map(_comment, arguments), before]).rstrip()
+    if " " not in shown.text:  # a command of Redis
+        return _comment(" ".join((shown.text, *shown.parameters)))
     sign = "?" if "?1" in shown.text else "$"
     values = ", ".join(f"{sign}{i} {value}" for i, value in enumerate(shown.parameters, 1))
     return (f"{_comment(values)}\n" if values else "") + f"{shown.text};"
