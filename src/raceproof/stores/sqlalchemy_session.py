@@ -11,11 +11,14 @@ from sqlalchemy import inspect
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapper, Session
 
+from raceproof.claims import ClaimRequest
 from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.errors import CallError
+from raceproof.forms import form_columns
 from raceproof.moves import MoveRequest
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Answer
+from raceproof.primitives import Claims, Primitives
 from raceproof.quoting import split_qualified
 from raceproof.spec import Spec
 from raceproof.statement import Program, Rows, Statement, arun, run
@@ -47,6 +50,15 @@ class SessionMoves:
         self._look(request, None)
         return (yield from self._moves.matching(request, limit))
 
+    @property
+    def within(self) -> Moves:
+        """The programs without a look at the session."""
+        return self._moves
+
+    def look_at_all(self, spec: Spec[Any], written: Sequence[str]) -> None:
+        """The same for a statement that may write any row of a table."""
+        self._look_for(spec, spec, [spec.column, *([spec.revision] if spec.revision else []), *written], None)
+
     def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]:
         return self._moves.read(spec, parts)
 
@@ -57,12 +69,17 @@ class SessionMoves:
         """Refuse a pending change of the guarded column; remember the objects that the move makes stale."""
         spec, move = request.move.lifecycle, request.move
         written = [spec.column, *([spec.revision] if spec.revision else []), *move.stamp, *request.set]
+        self._look_for(spec, move, [*written, *request.clears], rows)
+
+    def _look_for(
+        self, spec: Spec[Any], asked: object, written: Sequence[str], rows: list[KeyParts] | None
+    ) -> None:
         keys = None if rows is None else {tuple(map(str, parts)) for parts in rows}
         for state, names in _objects(self._session, spec, keys):
             status = names.get(spec.column)
             if status and status in state.dict and state.attrs[status].history.has_changes():
                 raise CallError(
-                    f"{move}: the session holds a change of {spec.column} of {_key(spec, state, names)} that is not "
+                    f"{asked}: the session holds a change of {spec.column} of {_key(spec, state, names)} that is not "
                     "flushed and would overwrite the move; take the assignment out, or expire the object first"
                 )
             if state.persistent:
@@ -71,6 +88,33 @@ class SessionMoves:
     def take_stale(self) -> list[tuple[Any, list[str]]]:
         stale, self.stale = self.stale, []
         return [(instance, names) for instance, names in stale if names]
+
+
+class SessionClaims:
+    """The programs of claims, which look at the session before, and note what it has to load again."""
+
+    def __init__(self, claims: Claims, moves: SessionMoves) -> None:
+        self._claims = claims
+        self._moves = moves
+
+    def __getattr__(self, name: str) -> Any:
+        program = getattr(self._claims, name)
+
+        def looking(asked: Any, *rest: Any) -> Any:
+            claim = asked.claim if isinstance(asked, ClaimRequest) else asked[0].move if asked else None
+            if claim is not None:
+                written = [*form_columns(claim.form), *(c for c in (claim.attempts, claim.after) if c)]
+                self._moves.look_at_all(claim.lifecycle, written)
+            return program(asked, *rest)
+
+        return looking if name in ("acquire", "one", "set_aside", "renew", "give_back") else program
+
+
+def session_primitives(moves: SessionMoves) -> Primitives:
+    """The other primitives on a session; claims look at its objects as moves do."""
+    found = Primitives(moves.within)
+    found.claims = SessionClaims(found.claims, moves)
+    return found
 
 
 class SqlalchemySession(Driver):
@@ -83,6 +127,11 @@ class SqlalchemySession(Driver):
         self._database = Database(session.get_bind().dialect)
         self.dialect = self._database.dialect
         self.moves = SessionMoves(self._database.moves, session)
+        self._primitives = session_primitives(self.moves)
+
+    @property
+    def primitives(self) -> Primitives:
+        return self._primitives
 
     @property
     def settled(self) -> bool:
@@ -112,6 +161,11 @@ class AsyncSqlalchemySession(AsyncDriver):
         self._database = Database(session.get_bind().dialect)
         self.dialect = self._database.dialect
         self.moves = SessionMoves(self._database.moves, session.sync_session)
+        self._primitives = session_primitives(self.moves)
+
+    @property
+    def primitives(self) -> Primitives:
+        return self._primitives
 
     @property
     def settled(self) -> bool:
