@@ -97,10 +97,14 @@ class SqliteMoves:
     ) -> Program[list[Answer[Any, Any]]]:
         """Under the write lock: one statement for each source; then those that did not move, one by one."""
         first = requests[0]
-        keys = [_convert(request.parts[0]) for request in requests]
+        keys = [convert(request.parts[0]) for request in requests]
         values = {
             **dict(zip(sql.layout(first), bindable(sql.flat(first)), strict=True)),
-            "keys": json.dumps(keys),
+            "keys": json.dumps(
+                keys
+                if first.fence is None
+                else [[key, convert(request.fence)] for key, request in zip(keys, requests, strict=True)]
+            ),
         }
         won: dict[str, tuple[str, Any, Sequence[Any]]] = {}
         for source, write in texts.writes_many:
@@ -237,8 +241,13 @@ class _Texts:
         self.writes_many = []
         if len(spec.key_columns) == 1:
             slots["key"] = identifier(spec.key_columns[0])
+            name = "move.write_many"
+            if request.fence is not None:
+                name = "move.write_fenced"
+                fenced = sql.guards(request, "json_extract(w.value, '$[1]')")
+                slots["guards_of_many"] = lines((text for _, text in fenced), " AND")
             for source in request.move.sources:
-                many = _TEMPLATES["move.write_many"].prepare({**slots, "source": literal(source)}, style)
+                many = _TEMPLATES[name].prepare({**slots, "source": literal(source)}, style)
                 self.writes_many.append((source, many))
         self.note_many = prepared("move.note_many") if spec.history else None
         self.losers = spec.history is not None and spec.history.losers
@@ -257,7 +266,7 @@ class _Texts:
 def _alike(requests: Sequence[MoveRequest]) -> bool:
     """Whether all rows are found by one key column and set the same values, so that one statement can serve them."""
     first = requests[0]
-    if len(first.parts) > 1 or first.fence is not None:
+    if len(first.parts) > 1 or (first.fence is not None and first.revision is not None):
         return False
     if any(request.set is not first.set for request in requests):
         return False
@@ -289,13 +298,13 @@ def bindable(values: Sequence[Any]) -> Sequence[Any]:
     """SQLite has neither UUIDs nor timestamps: the first are texts, the second texts in UTC."""
     if _PLAIN.issuperset(map(type, values)):
         return values
-    return [_convert(value) for value in values]
+    return [convert(value) for value in values]
 
 
 _PLAIN = frozenset((str, int, float, bytes, type(None)))
 
 
-def _convert(value: Any) -> Any:
+def convert(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     return timestamp(value) if isinstance(value, datetime) else value

@@ -27,6 +27,17 @@ WHERE t.{key} IN (SELECT value FROM json_each({$keys}))
   AND {guards?}
 RETURNING {key}, {returning_revision}, {returning_key}{returning}
 
+-- The same for claimed rows, each with its fence: [[key, fence] …].
+-- name: move.write_fenced
+UPDATE {table} AS t
+SET {assignments}
+FROM json_each({$keys}) AS w
+WHERE t.{key} = json_extract(w.value, '$[0]')
+  AND t.{status} = {source}
+  -- P4: and only if the row still carries the fence of its holder
+  AND {guards_of_many}
+RETURNING {key}, {returning_revision}, {returning_key}{returning}
+
 -- What the row is, for the answer to a call that did not move it.
 -- name: move.look
 SELECT t.{status} AS rp_before,
