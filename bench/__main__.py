@@ -17,10 +17,12 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from bench import bulk, concurrent, growth, peers, pgbench, report, single
+from bench import bulk, claims, concurrent, growth, peers, pgbench, report, single
 from bench.intake import compare as intake
+from bench.intake.ours import ours as ours_of_intake
 from bench.machine import describe
 from bench.queues import compare as queues
+from bench.queues.ours import ours as ours_of_queues
 from bench.result import Comparison, Result
 from bench.scale import FULL, SHORT, SMOKE
 from bench.world import World
@@ -79,10 +81,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _comparisons(world: World) -> Iterator[Comparison]:
-    for module in (single, concurrent, pgbench, bulk, growth, peers):
+    for module in (single, concurrent, pgbench, bulk, growth, claims, peers):
         yield from module.comparisons(world)
-    yield from queues.comparisons(world)
-    yield from intake.comparisons(world)
+    yield from queues.comparisons(world, ours_of_queues)
+    yield from intake.comparisons(world, ours_of_intake)
 
 
 def _wanted(comparison: Comparison, only: Sequence[str]) -> bool:

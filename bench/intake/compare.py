@@ -28,6 +28,7 @@ _NAME = f"intake over HTTP, requests/s, {CONNECTIONS} connections"
 _FIRST = 1_000_000_001
 _ROOM = 10_000_000
 """Updates have numbers of ten digits, and each block of load a range of its own."""
+_GOALS = {"bare aiohttp handler": 0.9, "aiogram's webhook handler": 4.0}
 _REFERENCES: dict[str, Application] = {"bare aiohttp handler": bare, "aiogram's webhook handler": aiogram}
 
 
@@ -40,7 +41,9 @@ def comparisons(world: World, ours: Application | None = None) -> Iterator[Compa
         mine = rates.pop("ours", None)
         if mine is None:
             return [Result(f"{_NAME} · {name}", None, median(of), None, None) for name, of in rates.items()]
-        return [by_rate(f"{_NAME} · {name}", mine, of) for name, of in rates.items()]
+        return [
+            by_rate(f"{_NAME} · ours ÷ {name}", mine, of, goal=_GOALS[name]) for name, of in rates.items()
+        ]
 
     yield Comparison(_NAME, run)
 

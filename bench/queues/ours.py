@@ -84,7 +84,9 @@ class Ours:
                 return
             async with asyncio.TaskGroup() as group:
                 for number in range(2):
-                    worker = Worker(db, Item.work, handler, finish=Item.finish, by=f"bench-{number}", poll=0.01)
+                    worker = Worker(
+                        db, Item.work, handler, finish=Item.finish, by=f"bench-{number}", poll=0.01
+                    )
                     group.create_task(worker.run())
 
 

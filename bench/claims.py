@@ -1,0 +1,484 @@
+"""Claims and what else is decided about a row: in a big table, between eight workers, and by script on Redis.
+
+- The cost of a claim of ten rows and its release, with the same backlog at the end of a bigger table; told as a speed
+  beside that in the smaller one, so that the goal of at most 1.3 times the cost is a ratio of 0.77.
+- Eight connections empty a table in batches of ten, beside as many that do so by hand (FOR UPDATE SKIP LOCKED); on either
+  side every row must come up exactly once, or the run fails.
+- Each decision on Redis beside a script that makes that decision alone, written by hand, by EVALSHA of the same client.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count, repeat
+from time import perf_counter
+from typing import Any
+
+import asyncpg
+import psycopg
+import redis
+
+from bench.measure import Side, interleave
+from bench.result import Comparison, Result, Run, by_rate, by_time
+from bench.tables import open_sqlite
+from bench.world import World
+from raceproof import Attempts, Delivery, Lease, Lifecycle, Move, bind, claim, connect, move
+from raceproof.schema import Dialect, claim_index_ddl
+from raceproof.spec import Claimable
+
+BATCH = 10
+WORKERS = 8
+LEASE = 30
+BIGGEST_COST = 1.3
+GOAL = 0.9
+
+_BACKLOG = {"full": 10_000, "short": 10_000, "smoke": 500}
+_SIZES = {"full": (100_000, 5_000_000), "short": (100_000, 1_000_000), "smoke": (1_000, 2_000)}
+_CONTENDED = {"full": 16_000, "short": 6_000, "smoke": 160}
+_numbers = count(1)
+
+
+class Status(StrEnum):
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    DONE = "DONE"
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """A table of work, and what is done with its rows."""
+
+    table: str
+    work: Claimable[Status]
+    finish: Move[Status]
+
+
+def jobs() -> Jobs:
+    """Declare the lifecycle on a table of its own."""
+    name = f"jobs_{next(_numbers)}"
+
+    class Job(Lifecycle[Status], table=name):
+        start = move(Status.QUEUED, to=Status.RUNNING)
+        requeue = move(Status.RUNNING, to=Status.QUEUED)
+        finish = move(Status.RUNNING, to=Status.DONE)
+        work = claim(start, lease=LEASE, back=requeue)
+
+    return Jobs(name, Job.work, Job.finish)
+
+
+def comparisons(world: World) -> Iterator[Comparison]:
+    for store, opening in _BIGGER.items():
+        name = f"claim of {BATCH} and release in a bigger table · {store}"
+        yield Comparison(name, _grown(world, name, opening))
+    name = f"{WORKERS} workers, batches of {BATCH}, rows/s · PostgreSQL, asyncpg ÷ SKIP LOCKED by hand"
+    yield Comparison(name, _contended(world, name))
+    for what, pair in _DECISIONS.items():
+        name = f"{what} · Redis, redis-py · bind ÷ a script by hand"
+        yield Comparison(name, _decided(world, name, pair))
+
+
+# A bigger table: what waits is the newest, as in a table that is worked on from its old end.
+
+Opening = Callable[[World, int, AsyncExitStack], Awaitable[Side]]
+
+
+def _grown(world: World, name: str, opening: Opening) -> Run:
+    async def run() -> list[Result]:
+        small, big = _SIZES[world.scale.name]
+        async with AsyncExitStack() as stack:
+            sides = [await opening(world, rows, stack) for rows in (big, small)]
+            taken = await interleave(sides, world.scale.rounds, world.scale.turns)
+        bigger, smaller = taken.medians
+        told = f"{name} · speed at {_short(big)} ÷ at {_short(small)} rows"
+        return [by_time(told, bigger, smaller, round(1 / BIGGEST_COST, 2), each=BATCH)]
+
+    return run
+
+
+def _short(rows: int) -> str:
+    return f"{rows // 1_000_000}M" if rows >= 1_000_000 else f"{rows // 1_000}k"
+
+
+def _all_released(answers: Any) -> bool:
+    return len(answers) == BATCH and all(answer.outcome == "released" for answer in answers)
+
+
+async def _on_postgres(world: World, rows: int, stack: AsyncExitStack) -> Side:
+    made = jobs()
+    _create_on_postgres(world, made, rows, _BACKLOG[world.scale.name])
+    stack.callback(_drop, world, made)
+    db = await stack.enter_async_context(connect(world.postgres_url))
+
+    async def call(step: int, key: Any) -> Any:
+        return await db.release(await db.claim(made.work, BATCH))
+
+    return Side(call, repeat((0, None)), _all_released, awaits=True)
+
+
+async def _on_sqlite(world: World, rows: int, stack: AsyncExitStack) -> Side:
+    made = jobs()
+    connection = stack.enter_context(closing(open_sqlite(str(world.folder / f"{made.table}.db"))))
+    _create_on_sqlite(connection, made, rows, _BACKLOG[world.scale.name])
+    db = bind(connection)
+    return Side(
+        lambda step, key: db.release(db.claim(made.work, BATCH)),
+        repeat((0, None)),
+        _all_released,
+    )
+
+
+_BIGGER: dict[str, Opening] = {
+    "PostgreSQL, asyncpg · connect": _on_postgres,
+    "SQLite, sqlite3 · bind": _on_sqlite,
+}
+
+
+def _create_on_postgres(world: World, made: Jobs, rows: int, waiting: int) -> None:
+    with psycopg.connect(world.postgres_url, autocommit=True) as connection:
+        connection.execute(_table(made, "bigint", "timestamptz"))
+        connection.execute(
+            f"INSERT INTO {made.table} SELECT i, CASE WHEN i < {rows - waiting} THEN 'DONE' ELSE 'QUEUED' END"
+            f" FROM generate_series(0, {rows - 1}) AS i"
+        )
+        connection.execute(_index(made, "postgres"))
+        connection.execute(f"VACUUM ANALYZE {made.table}")
+        connection.execute("CHECKPOINT")
+
+
+def _create_on_sqlite(connection: sqlite3.Connection, made: Jobs, rows: int, waiting: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(_table(made, "integer", "text"))
+    connection.execute(
+        f"WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {rows - 1})"
+        f" INSERT INTO {made.table} (id, status)"
+        f" SELECT i, CASE WHEN i < {rows - waiting} THEN 'DONE' ELSE 'QUEUED' END FROM n"
+    )
+    connection.execute(_index(made, "sqlite"))
+    connection.execute("COMMIT")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _table(made: Jobs, number: str, time: str) -> str:
+    return (
+        f"CREATE TABLE {made.table} (id {number} PRIMARY KEY, status text NOT NULL,"
+        f" claimed_by text, claimed_until {time}, fence {number})"
+    )
+
+
+def _index(made: Jobs, dialect: Dialect) -> Any:
+    return claim_index_ddl(made.work, dialect)
+
+
+def _drop(world: World, made: Jobs) -> None:
+    world.postgres.psql(f"DROP TABLE {made.table}", world.postgres_url)
+
+
+# Eight workers.
+
+_CLAIM = f"""
+WITH due AS MATERIALIZED (
+    SELECT id FROM {{table}}
+    WHERE status IN ('QUEUED', 'RUNNING') AND (claimed_until IS NULL OR claimed_until <= statement_timestamp())
+    ORDER BY id
+    LIMIT {BATCH}
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE {{table}} AS t
+SET status = 'RUNNING', claimed_by = $1, claimed_until = statement_timestamp() + interval '{LEASE} seconds',
+    fence = COALESCE(t.fence, 0) + 1
+FROM due
+WHERE t.id = due.id
+RETURNING t.id, t.fence
+"""
+_FINISH = """
+UPDATE {table} AS t
+SET status = 'DONE', claimed_by = NULL, claimed_until = NULL
+FROM unnest($1::bigint[], $2::bigint[]) AS w (id, fence)
+WHERE t.id = w.id AND t.fence = w.fence AND t.status = 'RUNNING'
+RETURNING t.id
+"""
+
+Emptying = Callable[[Any, Jobs, int], Coroutine[Any, Any, list[int]]]
+"""One worker on its connection, until nothing is left; returns the rows that it has finished."""
+
+
+class NotOnce(RuntimeError):
+    """Some row was finished twice, or never: the figure would be of something else."""
+
+
+async def _ours(connection: Any, made: Jobs, number: int) -> list[int]:
+    db = bind(connection)
+    found: list[int] = []
+    while claims := await db.claim(made.work, BATCH, by=f"worker-{number}"):
+        found += [answer.key for answer in await db.move_many(made.finish, claims) if answer.won]
+    return found
+
+
+async def _by_hand(connection: Any, made: Jobs, number: int) -> list[int]:
+    claiming, finishing = _CLAIM.format(table=made.table), _FINISH.format(table=made.table)
+    found: list[int] = []
+    while rows := await connection.fetch(claiming, f"worker-{number}"):
+        keys, fences = [row[0] for row in rows], [row[1] for row in rows]
+        found += [row[0] for row in await connection.fetch(finishing, keys, fences)]
+    return found
+
+
+def _contended(world: World, name: str) -> Run:
+    async def run() -> list[Result]:
+        rates: dict[Emptying, list[float]] = {_ours: [], _by_hand: []}
+        async with AsyncExitStack() as stack:
+            connections = []
+            for _ in range(WORKERS):
+                connections.append(await asyncpg.connect(world.postgres_url))
+                stack.push_async_callback(connections[-1].close)
+            for number in range(world.scale.rounds):
+                for emptying in (_ours, _by_hand) if number % 2 == 0 else (_by_hand, _ours):
+                    rates[emptying].append(await _emptied(world, connections, emptying))
+        return [by_rate(name, rates[_ours], rates[_by_hand], GOAL)]
+
+    return run
+
+
+async def _emptied(world: World, connections: list[Any], emptying: Emptying) -> float:
+    """Rows a second, of a table that is new for each run."""
+    made, rows = jobs(), _CONTENDED[world.scale.name]
+    await asyncio.to_thread(_create_on_postgres, world, made, rows, rows)
+    try:
+        began = perf_counter()
+        async with asyncio.TaskGroup() as group:
+            workers = [
+                group.create_task(emptying(connection, made, number))
+                for number, connection in enumerate(connections)
+            ]
+        taken = perf_counter() - began
+    finally:
+        _drop(world, made)
+    found = sorted(key for worker in workers for key in worker.result())
+    if found != list(range(rows)):
+        raise NotOnce(f"of {rows} rows {len(set(found))} were finished, in {len(found)} answers")
+    return rows / taken
+
+
+# Decisions on Redis. What a call needs is put there between two calls, when no clock runs.
+
+Pair = Callable[[redis.Redis], list[Side]]
+
+
+def _decided(world: World, name: str, pair: Pair) -> Run:
+    async def run() -> list[Result]:
+        scale = world.scale
+        with redis.Redis.from_url(world.valkey.url) as client:
+            taken = await interleave(pair(client), scale.rounds, scale.turns, scale.alone, world.valkey)
+        mine, theirs = taken.medians
+        return [by_time(name, mine, theirs, GOAL, taken.costs)]
+
+    return run
+
+
+_CLAIM_SCRIPT = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local found = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])) do
+  local row = ARGV[2] .. id
+  local seen = redis.call('HMGET', row, 'status', 'claimed_until')
+  if (seen[1] == 'QUEUED' or seen[1] == 'RUNNING') and not (seen[2] and tonumber(seen[2]) > now) then
+    local fence = redis.call('HINCRBY', row, 'fence', 1)
+    local ends = string.format('%.6f', now + ARGV[4])
+    redis.call('HSET', row, 'status', 'RUNNING', 'claimed_by', ARGV[3], 'claimed_until', ends)
+    redis.call('ZADD', KEYS[1], ends, id)
+    found[#found + 1] = {id, fence}
+  end
+end
+return found
+"""
+_FINISH_SCRIPT = """
+local finished = 0
+for i = 2, #KEYS do
+  local seen = redis.call('HMGET', KEYS[i], 'status', 'fence')
+  if seen[1] == 'RUNNING' and seen[2] == ARGV[i * 2 - 2] then
+    redis.call('HSET', KEYS[i], 'status', 'DONE')
+    redis.call('HDEL', KEYS[i], 'claimed_by', 'claimed_until')
+    redis.call('ZREM', KEYS[1], ARGV[i * 2 - 3])
+    finished = finished + 1
+  end
+end
+return finished
+"""
+
+
+def _claim_and_finish(batch: int) -> Pair:
+    def pair(client: redis.Redis) -> list[Side]:
+        made, other = jobs(), jobs()
+        db = bind(client)
+        index = f"{other.table}/work"
+        claiming, finishing = client.script_load(_CLAIM_SCRIPT), client.script_load(_FINISH_SCRIPT)
+
+        def ours(step: int, key: Any) -> Any:
+            claims = db.claim(made.work, batch, by="node-7")
+            if batch == 1:
+                return [db.move(made.finish, claims[0])]
+            return db.move_many(made.finish, claims)
+
+        def by_hand(step: int, key: Any) -> Any:
+            found: Any = client.evalsha(claiming, 1, index, batch, f"{other.table}:", "node-7", LEASE)
+            rows = [f"{other.table}:{one.decode()}" for one, _ in found]
+            return client.evalsha(
+                finishing, 1 + len(rows), index, *rows, *(part for row in found for part in row)
+            )
+
+        return [
+            Side(ours, _offered(client, made, batch), lambda found: _all_finished(found, batch)),
+            Side(by_hand, _offered(client, other, batch), lambda found: bool(found == batch)),
+        ]
+
+    return pair
+
+
+def _all_finished(answers: Any, batch: int) -> bool:
+    return len(answers) == batch and all(answer.won for answer in answers)
+
+
+def _offered(client: redis.Redis, made: Jobs, batch: int) -> Iterator[tuple[int, Any]]:
+    """Before each call as many rows wait as it takes."""
+    for start in count(10_000_000, batch):
+        pipe = client.pipeline(transaction=False)
+        for key in range(start, start + batch):
+            pipe.hset(f"{made.table}:{key}", mapping={"id": key, "status": "QUEUED"})
+            pipe.expire(f"{made.table}:{key}", 60)
+            pipe.zadd(f"{made.table}/work", {str(key): 1})
+        pipe.execute()
+        yield 0, None
+
+
+_TAKE_SCRIPT = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local seen = redis.call('HMGET', KEYS[1], 'id', 'delivering_at', 'delivered_at')
+if not seen[1] or seen[3] or (seen[2] and tonumber(seen[2]) + 300 > now) then return false end
+local fence = string.format('%.6f', now)
+redis.call('HSET', KEYS[1], 'delivering_at', fence)
+return fence
+"""
+_MARK_SCRIPT = """
+local seen = redis.call('HMGET', KEYS[1], 'delivering_at', 'delivered_at')
+if seen[1] ~= ARGV[1] or seen[2] then return 0 end
+local time = redis.call('TIME')
+redis.call('HSET', KEYS[1], 'delivered_at', string.format('%s.%06d', time[1], tonumber(time[2])))
+redis.call('HDEL', KEYS[1], 'delivering_at')
+return 1
+"""
+
+
+def _take_and_mark(client: redis.Redis) -> list[Side]:
+    made = Delivery("receipt", f"receipts_{next(_numbers)}")
+    other = f"receipts_{next(_numbers)}"
+    db = bind(client)
+    taking, marking = client.script_load(_TAKE_SCRIPT), client.script_load(_MARK_SCRIPT)
+
+    def ours(step: int, key: Any) -> Any:
+        turn: Any = db.take_turn(made, key, by="node-7")
+        return db.delivered(turn)
+
+    def by_hand(step: int, key: Any) -> Any:
+        row = f"{other}:{key}"
+        fence: Any = client.evalsha(taking, 1, row)
+        return client.evalsha(marking, 1, row, fence)
+
+    return [
+        Side(ours, _ready(client, made.table), lambda answer: bool(answer.won)),
+        Side(by_hand, _ready(client, other), bool),
+    ]
+
+
+def _ready(client: redis.Redis, table: str) -> Iterator[tuple[int, Any]]:
+    for number in count(10_000_000):
+        client.hset(f"{table}:{number}", mapping={"id": number})
+        client.expire(f"{table}:{number}", 60)
+        yield 0, str(number)
+
+
+_START_SCRIPT = """
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], tonumber(time[2]))
+if redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
+local old = redis.call('GET', KEYS[1])
+if old then
+  local row = ARGV[3] .. old
+  local status = redis.call('HGET', row, 'status')
+  if status == 'QUEUED' or status == 'RUNNING' then redis.call('HSET', row, 'status', 'DONE') end
+end
+redis.call('HSET', KEYS[3], 'id', ARGV[1], 'user_id', ARGV[2], 'status', 'QUEUED')
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('ZADD', KEYS[2], moment, ARGV[1])
+return 1
+"""
+
+
+def _start(client: redis.Redis) -> list[Side]:
+    tables = [f"logins_{next(_numbers)}" for _ in range(2)]
+
+    class Login(Lifecycle[Status], table=tables[0], terminal=[Status.DONE]):
+        begin = move(Status.QUEUED, to=Status.RUNNING)
+        end = move(Status.QUEUED, Status.RUNNING, to=Status.DONE)
+
+    attempts = Attempts(Login, owner="user_id", supersede=Login.end)
+    db = bind(client)
+    starting = client.script_load(_START_SCRIPT)
+
+    def by_hand(step: int, key: Any) -> Any:
+        owner, number = key
+        keys = f"{tables[1]}/active:{owner}", f"{tables[1]}/owned:{owner}", f"{tables[1]}:{number}"
+        return client.evalsha(starting, 3, *keys, number, owner, f"{tables[1]}:")
+
+    return [
+        Side(
+            lambda step, key: db.start_attempt(attempts, *key), _owners(), lambda answer: bool(answer.reached)
+        ),
+        Side(by_hand, _owners(), bool),
+    ]
+
+
+def _owners() -> Iterator[tuple[int, Any]]:
+    """A hundred owners in turn, each with a new attempt that ends the one before."""
+    for number in count():
+        yield 0, (str(number % 100), str(10_000_000 + number))
+
+
+_RENEW_SCRIPT = """
+local seen = redis.call('HMGET', KEYS[1], 'holder', 'epoch', 'until')
+if seen[1] ~= ARGV[1] or seen[2] ~= ARGV[2] or not seen[3] then return false end
+local time = redis.call('TIME')
+local ends = string.format('%.6f', time[1] + time[2] / 1000000 + ARGV[3])
+redis.call('HSET', KEYS[1], 'until', ends)
+return ends
+"""
+
+
+def _renew(client: redis.Redis) -> list[Side]:
+    lease = Lease(f"bench-{next(_numbers)}")
+    other = f"{lease.table}:by-hand-{next(_numbers)}"
+    db = bind(client)
+    leading: Any = db.lead(lease, by="node-7")
+    client.hset(other, mapping={"holder": "node-7", "epoch": "1", "until": "1"})
+    renewing = client.script_load(_RENEW_SCRIPT)
+    return [
+        Side(lambda step, key: db.keep_leading(leading), repeat((0, None)), lambda answer: bool(answer.won)),
+        Side(
+            lambda step, key: client.evalsha(renewing, 1, other, "node-7", "1", "30"),
+            repeat((0, None)),
+            lambda answer: answer is not None,
+        ),
+    ]
+
+
+_DECISIONS: dict[str, Pair] = {
+    "claim and finish of one": _claim_and_finish(1),
+    f"claim and finish of {BATCH}": _claim_and_finish(BATCH),
+    "delivery, take and mark": _take_and_mark,
+    "attempt, start": _start,
+    "lease, renew": _renew,
+}
