@@ -1,7 +1,7 @@
 """Ours by the same rule: rows of a table of one's own, a claim, and a worker that calls a plain function for each.
 
-By default rows are handed in as people do (executemany) and the worker is started with no options; at best they are copied in
-and two workers of one process share the claim.
+By default rows are handed in as people do (executemany) and the worker is started with no options; at best they are copied
+in, and the worker polls more often. Its batches grow by themselves.
 """
 
 import asyncio
@@ -79,15 +79,8 @@ class Ours:
             ran(item.key)
 
         async with connect(self._url) as db:
-            if not self._tuned:
-                await Worker(db, Item.work, handler, finish=Item.finish).run()
-                return
-            async with asyncio.TaskGroup() as group:
-                for number in range(2):
-                    worker = Worker(
-                        db, Item.work, handler, finish=Item.finish, by=f"bench-{number}", poll=0.01
-                    )
-                    group.create_task(worker.run())
+            options: dict[str, Any] = {"poll": 0.01} if self._tuned else {}
+            await Worker(db, Item.work, handler, finish=Item.finish, **options).run()
 
 
 async def ours(world: World, items: int, tuned: bool) -> float:

@@ -51,7 +51,7 @@ class Worker:
         finish: Move[Any],
         by: str | None = None,
         parallel: int | None = None,
-        most: int = 1000,
+        most: int = 2000,
         timeout: float | None = None,
         batch_timeout: float | None = None,
         poll: float = 1.0,
