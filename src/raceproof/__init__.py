@@ -31,11 +31,12 @@ from raceproof.outcome import (
     Unknown,
 )
 from raceproof.predicate import column, sql
-from raceproof.schema import history_ddl
+from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.spec import Backoff, Claimable, Expiry, History, Move, Spec
 from raceproof.store import AsyncStore, Store
 from raceproof.stores.bind import bind
 from raceproof.stores.connect import connect
+from raceproof.sweep import Swept, asweep, sweep
 from raceproof.tracing import trace_decisions
 from raceproof.verify import Finding, Trial
 from raceproof.worker import Failure, Limit, Scheduler, Schedules, Worker, schedule_ddl
@@ -97,6 +98,7 @@ __all__ = [
     "Spec",
     "Started",
     "Store",
+    "Swept",
     "Taken",
     "Timestamp",
     "Trial",
@@ -104,8 +106,11 @@ __all__ = [
     "TurnLost",
     "Unknown",
     "Worker",
+    "asweep",
+    "attempt_index_ddl",
     "bind",
     "claim",
+    "claim_index_ddl",
     "column",
     "connect",
     "count_decisions",
@@ -124,5 +129,6 @@ __all__ = [
     "subscribe",
     "subscribed",
     "svg",
+    "sweep",
     "trace_decisions",
 ]

@@ -45,7 +45,7 @@ def claim(
     move: Move[S] | None = None,
     *,
     lease: float,
-    at: S | Iterable[S] = (),
+    at: S | tuple[S, ...] | list[S] = (),
     form: Form | None = None,
     order_by: str | Iterable[str] = (),
     serial: str | None = None,

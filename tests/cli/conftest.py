@@ -21,6 +21,9 @@ from raceproof.schema import history_ddl
 from raceproof.testing import PostgresServer, ValkeyServer
 from tests.cli import declared
 from tests.cli.declared import Command
+from tests.cli.fix_working import place, postgres_place, sql_place, sqlite_place, valkey_place
+
+__all__ = ["place", "postgres_place", "sql_place", "sqlite_place", "valkey_place"]
 
 Cli = Callable[..., Result]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from raceproof import __version__
+from raceproof.cli.program import COMMANDS
 from tests.cli.conftest import Process, command_line, environment
 
 
@@ -23,9 +24,7 @@ def test_the_version_is_printed(process: Process) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, f"raceproof {__version__}\n", "")
 
 
-@pytest.mark.parametrize(
-    "command", ["", "lifecycles", "sql", "diagram", "verify", "show", "explain", "move", "completion"]
-)
+@pytest.mark.parametrize("command", ["", *(name for name in COMMANDS if name != "demo")])
 def test_every_command_has_help_with_an_example(process: Process, command: str) -> None:
     """Help says what it does and shows at least one call that can be typed."""
     result = process(*command.split(), "--help")

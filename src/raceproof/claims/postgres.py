@@ -177,7 +177,7 @@ class PostgresClaims:
 
     def listed(self, request: ClaimRequest) -> Program[Rows]:
         """Who holds what: until, stale, status, holder, fence, attempts and the key's columns."""
-        text = self._text(("list", request.claim), "claim.list", lambda: self._slots(request))
+        text = self._text(("list", request.shape), "claim.list", lambda: self._slots(request))
         return (yield text.bind(request.values()))
 
     def add(self, claim: Claimable[Any], keys: Sequence[Any]) -> Program[None]:

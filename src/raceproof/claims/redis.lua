@@ -278,7 +278,7 @@ local lines = #KEYS - leases > before_lines and before_lines
 for i = 1, rows do
   if wins >= most then break end
   local answer = decide[action](KEYS[1 + i], streams and KEYS[streams + i], 7 + i * 3, lines and KEYS[lines + i])
-  if answer[1] == 'claimed' then wins = wins + 1 end
+  if answer[1] == 'claimed' or answer[1] == 'set aside' then wins = wins + 1 end
   answers[i] = answer
 end
 return answers

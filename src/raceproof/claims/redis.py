@@ -14,7 +14,7 @@ from typing import Any
 from raceproof.claims import answer
 from raceproof.claims.request import ClaimRequest
 from raceproof.errors import CallError
-from raceproof.forms import Columns, form_to_data
+from raceproof.forms import Columns, Marker, form_to_data
 from raceproof.moves.redis import RedisMoves, comparisons, key_of_member, leases_of, text_of
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
@@ -23,6 +23,7 @@ from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Stateme
 
 SCRIPT = source("raceproof.claims", "redis.lua")
 _ROWS_IN_ONE_SCRIPT = 500
+_PAGES = 20
 
 
 class RedisClaims:
@@ -98,15 +99,21 @@ class RedisClaims:
         if claim.exhausted is None or claim.cap is None:
             return []
         self._needs_an_index(claim)
-        members = yield from self._due(request, min(request.limit, _ROWS_IN_ONE_SCRIPT), 0)
-        if not members:
-            return []
-        told = yield self._script(
-            "set_aside", request, [(member, "", "") for member in members], len(members)
-        )
-        aside = [(m, row[1]) for m, row in zip(members, told, strict=True) if text_of(row[0]) == "set aside"]
-        if aside and claim.serial:
-            yield from self._advance(claim, [member for member, _ in aside])
+        aside: list[tuple[str, Any]] = []
+        offset = 0
+        for _ in range(_PAGES):
+            members = yield from self._due(request, _ROWS_IN_ONE_SCRIPT, offset)
+            if not members or len(aside) >= request.limit:
+                break
+            left = request.limit - len(aside)
+            told = yield self._script("set_aside", request, [(m, "", "") for m in members], left)
+            found = [
+                (m, row[1]) for m, row in zip(members, told, strict=False) if text_of(row[0]) == "set aside"
+            ]
+            aside += found
+            offset += len(told) - len(found)
+            if found and claim.serial:
+                yield from self._advance(claim, [member for member, _ in found])
         return [
             answer.set_aside(claim, key_of_member(claim.lifecycle, member, request.tenant), attempts)
             for member, attempts in aside
@@ -195,7 +202,7 @@ class RedisClaims:
             if key is None:
                 continue
             fields = yield from self._moves.read(spec, key_parts(spec, key, request.tenant))
-            if fields and claim.form.cleared[-1] in fields:
+            if fields and _is_held(claim, fields):
                 who = fields.get(claim.form.holder) if isinstance(claim.form, Columns) else None
                 ends = datetime.fromtimestamp(float(score)).astimezone()
                 attempts = fields.get(claim.attempts) if claim.attempts else None
@@ -345,6 +352,11 @@ def index_key(claim: Claimable[Any]) -> str:
 def line_key(claim: Claimable[Any], value: str | None, member: str) -> str:
     """The line of rows with this value; a row without one has a line of its own."""
     return f"{index_key(claim)}/alone:{member}" if value is None else f"{index_key(claim)}/line:{value}"
+
+
+def _is_held(claim: Claimable[Any], fields: dict[str, Any]) -> bool:
+    found = fields.get(claim.form.cleared[-1])
+    return found is not None and (not isinstance(claim.form, Marker) or str(found).startswith("PROCESSING:"))
 
 
 def _description(request: ClaimRequest) -> str:

@@ -38,7 +38,7 @@ class Inbox:
                     "retry": {"from": ["processing"], "to": "received"},
                     "finish": {"from": ["processing"], "to": "done", "stamp": ["ended_at"]},
                     "give_up": {"from": ["received", "processing"], "to": "dead", "stamp": ["ended_at"]},
-                    "revive": {"from": ["dead"], "to": "received"},
+                    "revive": {"from": ["dead"], "to": "received", "sets": ["attempts"]},
                 },
                 "claims": {
                     "work": {

@@ -59,7 +59,7 @@ class Leader:
             seconds, retry or seconds / 3, seconds / 10 if margin is None else margin
         )
         self._advisory = AdvisoryLock(lease, advisory) if advisory else None
-        self._told = Role.PASSIVE
+        self._told = self._settled = Role.PASSIVE
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
@@ -117,7 +117,7 @@ class Leader:
     async def wait_for(self, role: Role) -> None:
         """Wait until this process has that role, and its callback has run."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._told is role and self.role is role)
+            await self._changed.wait_for(lambda: self._settled is role and self.role is role)
 
     async def _keep(self) -> None:
         """Ask, renew, wait: whatever the machine says, for ever."""
@@ -132,7 +132,8 @@ class Leader:
     async def _ask(self, step: Acquire | Renew) -> None:
         try:
             # a request that hangs must not keep the next one from being made
-            answer = await asyncio.wait_for(self._request(step), self.lease.seconds / 3)
+            async with asyncio.timeout(self.lease.seconds / 3):
+                answer = await self._request(step)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -157,8 +158,10 @@ class Leader:
                 continue
             deadline = self._machine.deadline if role is Role.ACTIVE else None
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+            # not wait_for, which in Python 3.11 forgets a cancellation that comes together with the event
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._wake.wait()
             self._wake.clear()
 
     async def _switch(self, role: Role) -> None:
@@ -177,4 +180,5 @@ class Leader:
             except Exception:
                 log.exception("%s: the callback for %s failed", self.lease, role)
         async with self._changed:
+            self._settled = role
             self._changed.notify_all()

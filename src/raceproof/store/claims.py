@@ -137,6 +137,11 @@ class ClaimPrograms(Telling[D], Generic[D]):
         if parts:
             yield from self._driver.primitives.claims.offer(claim, parts)
 
+    def _add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> Program[None]:
+        check_claimable(claim)
+        parts = [key_parts(claim.lifecycle, key, self._tenant) for key in keys]
+        yield from reading(self._driver.primitives.claims.add(claim, parts))
+
     def _claims(self, claim: Claimable[Any], limit: int, now: datetime | None) -> Program[list[HeldClaim]]:
         asked = claim_request(claim, limit=limit, tenant=self._tenant, now=now)
         rows = yield from self._driver.primitives.claims.listed(asked)
@@ -187,6 +192,10 @@ class SyncClaims(ClaimPrograms[Driver]):
         """Tell that rows are there to be claimed: wakes up workers, and on Redis lets the rows be found."""
         return self._driver.run(self._offer(claim, keys))
 
+    def add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
+        """Make rows that wait to be claimed, unless they are there."""
+        self._driver.run(self._add_waiting(claim, keys))
+
     def claims(self, claim: Claimable[Any], limit: int = 100, now: datetime | None = None) -> list[HeldClaim]:
         """Who holds what, and until when; for people who look."""
         return self._driver.run(self._claims(claim, limit, now))
@@ -233,10 +242,9 @@ class AsyncClaims(ClaimPrograms[AsyncDriver]):
 
     async def add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
         """Make rows that wait to be claimed, unless they are there."""
-        parts = [key_parts(claim.lifecycle, key, self._tenant) for key in keys]
-        await self._driver.run(reading(self._driver.primitives.claims.add(claim, parts)))
+        await self._driver.run(self._add_waiting(claim, keys))
 
-    async def wait_for_offers(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
+    async def _wait_for_offers(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
         """Call `wake` whenever rows are offered, until cancelled; where the store cannot tell, return at once."""
         check_claimable(claim)
         await self._driver.listen(claim, wake)

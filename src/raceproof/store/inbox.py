@@ -15,6 +15,9 @@ from raceproof.store.telling import Telling
 
 D = TypeVar("D", bound=Driver | AsyncDriver)
 
+import os
+_AT_ONCE = int(os.environ.get("AT_ONCE","2"))
+
 
 class InboxPrograms(Telling[D], Generic[D]):
     """The programs behind the calls."""
@@ -84,13 +87,24 @@ class AsyncInbox(InboxPrograms[AsyncDriver]):
     """The inbox on an async connection."""
 
     async def receive(self, inbox: Inbox, arrival: Arrival, now: datetime | None = None) -> Received:
-        """Keep an event, once; when this returns it is durable. Events that arrive together share a commit."""
+        """Keep an event, once; when this returns it is durable."""
         if now is not None:
             return (await self.receive_many(inbox, [arrival], now))[0]
-        gathered: Any = self._driver.__dict__.setdefault("_receiving", {})
-        if inbox not in gathered:
-            gathered[inbox] = Gathered(lambda arrivals: self.receive_many(inbox, arrivals))
-        found: Received = await gathered[inbox].submit(arrival)
+        return await self._gathering(inbox, arrival.ordering_key is not None).submit(arrival)
+
+    def _gathering(self, inbox: Inbox, ordered: bool) -> Gathered[Arrival, Received]:
+        """Events with an ordering key are kept in the order in which they came; the others need not wait for each other."""
+        last: Any = self._driver.__dict__.get("_received_last")
+        if last is not None and last[0] is inbox and last[1] is ordered:  # an inbox is slow to hash
+            found: Gathered[Arrival, Received] = last[2]
+            return found
+        known: Any = self._driver.__dict__.setdefault("_receiving", {})
+        if (inbox, ordered) not in known:
+            known[inbox, ordered] = Gathered(
+                lambda arrivals: self.receive_many(inbox, arrivals), at_once=1 if ordered else _AT_ONCE
+            )
+        found = known[inbox, ordered]
+        self._driver.__dict__["_received_last"] = (inbox, ordered, found)
         return found
 
     async def receive_many(

@@ -2,7 +2,7 @@
 
 import time
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
@@ -55,9 +55,17 @@ class LeasePrograms(Telling[D], Generic[D]):
 class SyncLeases(LeasePrograms[Driver]):
     """Leases on a sync connection."""
 
-    def lead(self, lease: Lease, by: str | None = None, now: datetime | None = None) -> LeadAnswer:
+    def lead(
+        self,
+        lease: Lease,
+        by: str | None = None,
+        now: datetime | None = None,
+        *,
+        session: bool = False,
+        locked: bool = False,
+    ) -> LeadAnswer:
         """Become the holder if nobody is, or learn who is."""
-        return self._driver.run(self._lead(lease, by, now))
+        return self._driver.run(self._lead(lease, by, now, session, locked))
 
     def keep_leading(self, leading: Leading, now: datetime | None = None) -> LeadAnswer:
         """Hold it for another time; Led if somebody else has it by now."""
@@ -76,10 +84,16 @@ class AsyncLeases(LeasePrograms[AsyncDriver]):
     """Leases on an async connection."""
 
     async def lead(
-        self, lease: Lease, by: str | None = None, now: datetime | None = None, **session: Any
+        self,
+        lease: Lease,
+        by: str | None = None,
+        now: datetime | None = None,
+        *,
+        session: bool = False,
+        locked: bool = False,
     ) -> LeadAnswer:
         """Become the holder if nobody is, or learn who is."""
-        return await self._driver.run(self._lead(lease, by, now, **session))
+        return await self._driver.run(self._lead(lease, by, now, session, locked))
 
     async def keep_leading(self, leading: Leading, now: datetime | None = None) -> LeadAnswer:
         """Hold it for another time; Led if somebody else has it by now."""

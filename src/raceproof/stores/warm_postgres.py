@@ -140,6 +140,10 @@ async def _connected(url: str, settings: dict[str, Any]) -> Any:
     Behind a transaction pooler the session is not ours, so nothing is set there.
     """
     connection = await asyncpg.connect(url, **settings)
-    if await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid():
-        await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
+    try:
+        if await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid():
+            await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
+    except BaseException:
+        connection.terminate()
+        raise
     return connection

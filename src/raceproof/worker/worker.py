@@ -6,10 +6,9 @@ stops last. Not promised: that an item is run once. A handler that must not repe
 """
 
 import asyncio
-import inspect
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -23,12 +22,10 @@ from raceproof.predicate import Where
 from raceproof.spec import Claimable, Move
 from raceproof.store import AsyncStore
 from raceproof.worker.batch import BatchSize
-from raceproof.worker.finishing import Ended, Failure, Finishing
+from raceproof.worker.finishing import Finishing
 from raceproof.worker.held import Held
+from raceproof.worker.items import GLANCE, Handler, Items
 from raceproof.worker.limit import Limit, Slot
-
-Handled = Mapping[str, Any] | None
-Handler = Callable[[Claim[Any, Any]], Handled | Awaitable[Handled]]
 
 
 class Worker:
@@ -69,26 +66,23 @@ class Worker:
             )
         self._db = db
         self._claim = claim
-        self._handler = handler
-        self._is_async = inspect.iscoroutinefunction(handler)
-        self._parallel = parallel or (10 if self._is_async else 1)
+        self._held = Held(db)
+        self._finishing = Finishing(db, self._held, finish)
+        self._stopping = asyncio.Event()
+        self._items = Items(handler, self._held, self._finishing, self._stopping, timeout)
+        self._parallel = parallel or (10 if self._items.are_coroutines else 1)
         if self._parallel < 1:
             raise CallError(f"{claim}: parallel={parallel} would run nothing")
         self._options: dict[str, Any] = {"by": by or default_actor(), "where": where, "returning": returning}
-        self._timeout = timeout
         self._batch_timeout = batch_timeout
         self._poll = poll
         self._drain = drain
         self._limit = limit
         self._batch = BatchSize(self._parallel, most)
-        self._held = Held(db)
-        self._finishing = Finishing(db, self._held, finish)
-        self._stopping = asyncio.Event()
         self._wake = asyncio.Event()
         self._running: dict[asyncio.Task[Any], Sequence[Claim[Any, Any]]] = {}
         self._until_idle = False
         self._slot: Slot | None = None
-        self._item_began = 0.0
 
     @property
     def finished(self) -> int:
@@ -122,7 +116,7 @@ class Worker:
         for number in listened:
             loop.add_signal_handler(number, self.stop)
         renewing = asyncio.create_task(self._keep_renewing())
-        listening = asyncio.create_task(self._db.wait_for_offers(self._claim, self.wake))
+        listening = asyncio.create_task(self._db._wait_for_offers(self._claim, self.wake))
         try:
             await self._work()
         except asyncio.CancelledError:
@@ -191,18 +185,19 @@ class Worker:
         return claims
 
     async def _sleep(self, seconds: float) -> None:
+        # not wait_for, which in Python 3.11 forgets a cancellation that comes together with the event
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     def _start(self, claims: Sequence[Claim[Any, Any]]) -> None:
         """Run these items, in as many tasks as may run at once."""
         began = time.monotonic()
         ends = None if self._batch_timeout is None else began + self._batch_timeout
-        run = self._run_items if self._is_async else self._run_in_thread
         share = -(-len(claims) // self._parallel)
         for start in range(0, len(claims), share):
             some = claims[start : start + share]
-            task = asyncio.create_task(run(some, ends))
+            task = asyncio.create_task(self._items.run(some, ends))
             self._running[task] = some
             task.add_done_callback(partial(self._ended, len(some), began))
 
@@ -224,94 +219,6 @@ class Worker:
         finally:
             stop.cancel()
 
-    async def _run_items(self, claims: Sequence[Claim[Any, Any]], ends: float | None) -> None:
-        """Coroutine items, one after the other; several of these run at once."""
-        for place, one in enumerate(claims):
-            if self._stopping.is_set():
-                self._give_back(claims[place:])
-                return
-            if self._held.has(one):
-                self._finishing.add([(one, await self._run_item(one, ends))])
-
-    async def _run_item(self, one: Claim[Any, Any], ends: float | None) -> Any:
-        patience = self._patience(ends)
-        try:
-            if patience is None:
-                return await self._handler(one)  # type: ignore[misc]
-            async with asyncio.timeout(patience) as limit:
-                return await self._handler(one)  # type: ignore[misc]
-        except Failure as failure:
-            return failure
-        except TimeoutError as error:
-            if patience is not None and limit.expired():
-                return Failure(f"timed out after {patience:g} s")
-            return _failure(one, error)
-        except asyncio.CancelledError:
-            # cancelled in the middle: what it has done is unknown, so the attempt counts
-            self._finishing.add([(one, Failure("cancelled", delay=0.0))])
-            raise
-        except Exception as error:
-            return _failure(one, error)
-
-    async def _run_in_thread(self, claims: Sequence[Claim[Any, Any]], ends: float | None) -> None:
-        """Plain functions, one after the other in a thread; the loop goes on renewing."""
-        loop = asyncio.get_running_loop()
-        place = 0
-        while place < len(claims):
-            if self._stopping.is_set():
-                self._give_back(claims[place:])
-                return
-            current: list[Ended] = []
-            work = loop.run_in_executor(None, self._run_plainly, claims, place, current)
-            patience = self._patience(ends)
-            reported = 0
-            while not work.done():
-                await asyncio.wait([work], timeout=min(_GLANCE, patience or _GLANCE))
-                fresh = current[reported:]
-                reported += len(fresh)
-                self._finishing.add(fresh)
-                if not work.done() and patience is not None and not fresh and self._overdue(ends, patience):
-                    stuck = claims[place + reported]
-                    self._finishing.add([(stuck, Failure(f"timed out after {patience:g} s"))])
-                    self._give_back(claims[place + reported + 1 :])
-                    return  # the thread cannot be stopped; what it still writes is fenced off
-            self._finishing.add(current[reported:])
-            place += work.result()
-
-    def _run_plainly(self, claims: Sequence[Claim[Any, Any]], place: int, ended: list[Ended]) -> int:
-        """In the thread: run items until a short while is over, and say how many they were."""
-        handler, stopping, held = self._handler, self._stopping.is_set, self._held.has
-        began = self._item_began = time.monotonic()
-        done = 0
-        for one in claims[place:]:
-            try:
-                if held(one):
-                    ended.append((one, handler(one)))
-            except Failure as failure:
-                ended.append((one, failure))
-            except Exception as error:
-                ended.append((one, _failure(one, error)))
-            done += 1
-            self._item_began = now = time.monotonic()
-            if now - began > _GLANCE or stopping():
-                break
-        return done
-
-    def _overdue(self, ends: float | None, patience: float) -> bool:
-        now = time.monotonic()
-        return now - self._item_began > patience or (ends is not None and now > ends)
-
-    def _patience(self, ends: float | None) -> float | None:
-        """How long the next item may take."""
-        left = None if ends is None else max(0.0, ends - time.monotonic())
-        if self._timeout is None:
-            return left
-        return self._timeout if left is None else min(left, self._timeout)
-
-    def _give_back(self, claims: Sequence[Claim[Any, Any]]) -> None:
-        """Items that were not begun: somebody else may have them at once."""
-        self._finishing.add([(one, Failure("the worker stops", counted=False)) for one in claims])
-
     async def _keep_renewing(self) -> None:
         """The heartbeat: renew what is held when a third of its lease is over. It stops last."""
         lease = self._claim.lease
@@ -319,9 +226,10 @@ class Worker:
         while True:
             await asyncio.sleep(often / 6)
             try:
-                if self._slot is not None and not await asyncio.wait_for(self._slot.keep(), often / 3):
-                    self._slot = None
-                gone = await asyncio.wait_for(self._held.renew(time.monotonic() + lease * 2 / 3), lease / 3)
+                async with asyncio.timeout(often / 3):
+                    if self._slot is not None and not await self._slot.keep():
+                        self._slot = None
+                    gone = await self._held.renew(time.monotonic() + lease * 2 / 3)
             except asyncio.CancelledError:
                 raise
             except Exception as error:
@@ -330,7 +238,7 @@ class Worker:
                 )
                 continue
             for task, claims in list(self._running.items()):
-                if self._is_async and all(not self._held.has(one) for one in claims) and gone:
+                if self._items.are_coroutines and all(not self._held.has(one) for one in claims) and gone:
                     task.cancel()  # everything it works on is somebody else's by now
 
     async def _end(self, renewing: "asyncio.Task[None]", listening: "asyncio.Task[None]") -> None:
@@ -346,7 +254,7 @@ class Worker:
             await self._finishing.flush()
             held = self._held.all()
             if held:
-                self._give_back(held)
+                self._items.give_back(held)
                 await self._finishing.flush()
             await self._free_slot()
         finally:
@@ -354,15 +262,7 @@ class Worker:
             while pending := [task for task in (renewing, listening) if not task.done()]:
                 for task in pending:
                     task.cancel()
-                await asyncio.wait(pending, timeout=_GLANCE)
-
-
-_GLANCE = 0.05
-
-
-def _failure(one: Claim[Any, Any], error: Exception) -> Failure:
-    log.warning("%s: %r failed: %s: %s", one.move, one.key, type(error).__name__, error, exc_info=error)
-    return Failure(f"{type(error).__name__}: {error}"[:500])
+                await asyncio.wait(pending, timeout=GLANCE)
 
 
 async def _to_the_end(work: Any) -> None:

@@ -50,9 +50,9 @@ def attempts(
     limit: int,
     output: str,
 ) -> None:
-    """Show the active attempt of an owner, and its history, newest first.
+    """Show the active attempt of an owner.
 
-    TARGET is an Attempts that a module declares.
+    With its history, newest first. TARGET is an Attempts that a module declares.
     """
     target = find_thing(apps, name, Attempts)
     need_tenant(target.thing, tenant)

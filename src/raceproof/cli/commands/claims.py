@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from raceproof import Claim, Claimable, Lost, Missing, Released, Store
+from raceproof import Claim, Claimable, Lost, Marker, Missing, Released, Store
 from raceproof.cli.changes import by_option, confirm, login_name, write_options
 from raceproof.cli.commands.show import no_such_row
 from raceproof.cli.completing import complete_thing
@@ -130,7 +130,7 @@ def _released(
     holder = row.get(getattr(claim.form, "holder", "") or "")
     line = {"claim": str(claim), "key": key, "outcome": "free", "holder": holder, "message": ""}
     fence = row.get(claim.form.fence_column)
-    if row.get(claim.form.cleared[-1]) is None or str(row.get(claim.lifecycle.column)) not in claim.held:
+    if not _is_held(claim, row):
         return {**line, "message": f"nobody holds {claim} of {key!r}"}, ExitCode.OK
     if dry_run:
         return {**line, "outcome": "would release", "message": f"held by {holder or 'somebody'}"}, ExitCode.OK
@@ -146,3 +146,11 @@ def _released(
         case _:
             code = ExitCode.UNREACHABLE
     return {**line, "outcome": answer.outcome, "message": str(answer)}, code
+
+
+def _is_held(claim: Claimable[Any], row: dict[str, Any]) -> bool:
+    """Whether the row says that somebody has it; a text that is no marker is somebody's own."""
+    mark = row.get(claim.form.cleared[-1])
+    if isinstance(claim.form, Marker) and not str(mark).startswith(claim.form.prefix):
+        return False
+    return mark is not None and str(row.get(claim.lifecycle.column)) in claim.held

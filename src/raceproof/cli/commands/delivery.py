@@ -67,9 +67,10 @@ def delivery(
     yes: bool,
     output: str,
 ) -> None:
-    """List deliveries that are under way or uncertain, the oldest first, or resolve one.
+    """List unfinished deliveries, or resolve one.
 
-    TARGET is a Delivery that a module declares. Redis cannot be searched for them; there, resolve one by its key.
+    Those that are under way or uncertain, the oldest first. TARGET is a Delivery that a module declares. Redis cannot
+    be searched for them; there, resolve one by its key.
     """
     target = find_thing(apps, name, Delivery)
     need_tenant(target.thing, tenant)

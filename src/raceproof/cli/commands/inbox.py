@@ -60,10 +60,11 @@ def inbox(
     yes: bool,
     output: str,
 ) -> None:
-    """Count the events of an inbox by their status, with the time of the oldest.
+    """Count, list and revive the events of an inbox.
 
-    TARGET is an Inbox that a module declares; without one it is the only one there is, or the usual table. A revived event
-    begins again with all its attempts. A --revive of - reads keys from stdin, one on a line.
+    They are counted by their status, with the time of the oldest. TARGET is an Inbox that a module declares; without
+    one it is the only one there is, or the usual table. A revived event begins again with all its attempts. A --revive
+    of - reads keys from stdin, one on a line.
     """
     box = _find(apps, name).thing
     if dead and keys:

@@ -65,7 +65,7 @@ def sql(
     drop_guards: bool,
     statements: bool,
 ) -> None:
-    """Print the DDL and the statements of lifecycles and what is declared beside them. Needs no database.
+    """Print the DDL and the statements. Needs no database.
 
     TARGET is a lifecycle, with its claims, a Delivery, an Attempts, a Lease or an Inbox; without one, all that are declared.
     An index is made CONCURRENTLY on PostgreSQL, so not inside a transaction.
@@ -174,7 +174,7 @@ def _text(shown: Shown) -> str:
         arguments += [f"ARGV[{i}] {value or repr('')}" for i, value in enumerate(shown.parameters, 1)]
         before = shown.text.removesuffix(SCRIPT) if shown.text not in _WHOLE else ""
         return "\n".join([*map(_comment, arguments), before]).rstrip()
-    if " " not in shown.text:  # a command of Redis
+    if shown.parameters and " " not in shown.text:  # a command of Redis
         return _comment(" ".join((shown.text, *shown.parameters)))
     sign = "?" if "?1" in shown.text else "$"
     values = ", ".join(f"{sign}{i} {value}" for i, value in enumerate(shown.parameters, 1))

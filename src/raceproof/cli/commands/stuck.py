@@ -70,10 +70,11 @@ def stuck(
     limit: int,
     output: str,
 ) -> None:
-    """List what does not go on by itself, and the command that repairs it. Nothing is changed.
+    """List what does not go on by itself.
 
-    Rows whose lease is over, rows that are out of attempts, deliveries whose end nobody knows, attempts whose time is over,
-    and dead events. TARGET is a lifecycle, a claim, a Delivery, an Attempts or an Inbox; without one, all that are declared.
+    Each with the command that repairs it; nothing is changed. Looked for are rows whose lease is over, rows that are
+    out of attempts, deliveries whose end nobody knows, attempts whose time is over, and dead events. TARGET is a
+    lifecycle, a claim, a Delivery, an Attempts or an Inbox; without one, all that are declared.
     """
     targets = find_things(apps, names, *_KINDS)
     for target in targets:
@@ -112,7 +113,10 @@ def _claims(store: Store, target: Target[Claimable[Any]], limit: int, separator:
         if claim.exhausted is not None:
             why, repair = "out of attempts", f"raceproof sweep {target.written} --yes"
         else:
-            why, repair = "out of attempts, and no move= leads out", _exits(target, row, separator)
+            why, repair = (
+                "out of attempts, and its claim has no way out for it",
+                _exits(target, row, separator),
+            )
         yield Stuck(target.name, row.key, why, row.since, row.status, None, repair)
     told = {row.key for row in spent}
     for one in store.claims(claim, limit):

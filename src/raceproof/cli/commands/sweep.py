@@ -11,6 +11,7 @@ from rich.progress import Progress, TaskID
 from raceproof import Attempts, Claimable, Inbox, Spec
 from raceproof.cli.changes import by_option, confirm, login_name, write_options
 from raceproof.cli.completing import complete_thing
+from raceproof.cli.ends import ExitCode, Failure
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, output_option, url_option
 from raceproof.cli.output import console, print_rows
@@ -62,10 +63,11 @@ def sweep(
     yes: bool,
     output: str,
 ) -> None:
-    """Set aside rows that are out of attempts, end overdue attempts, forget old events and old history.
+    """Tidy up, in small steps.
 
-    TARGET is a lifecycle, a claim, an Attempts or an Inbox; without one, all that are declared. Every step is small and
-    committed by itself: it holds up nobody, and may be interrupted and begun again. Rows whose lease is over are counted and
+    Rows that are out of attempts are set aside, overdue attempts ended, old events and old history forgotten. TARGET is
+    a lifecycle, a claim, an Attempts or an Inbox; without one, all that are declared. Every step is small and committed
+    by itself: it holds up nobody, and may be interrupted and begun again. Rows whose lease is over are counted and
     left, for the next claim takes them. On Redis, rows that no claim would find are offered again.
     """
     targets = _once(find_things(apps, names, *_KINDS))
@@ -73,16 +75,31 @@ def sweep(
         need_tenant(target.thing, tenant)
     if not (dry_run or yes):
         confirm(f"Sweep {', '.join(target.name for target in targets)} in {location}?")
-    with open_store(location, None, tenant) as store, _progress() as tell:
-        found = sweep_up(
-            store,
-            *(target.thing for target in targets),
-            keep=None if keep_days is None else keep_days * _DAY,
-            batch=batch,
-            dry_run=dry_run,
-            by=by or login_name(),
-            tell=tell,
-        )
+    found: dict[tuple[str, str], Swept] = {}
+    try:
+        with open_store(location, None, tenant) as store, _progress(found) as tell:
+            sweep_up(
+                store,
+                *(target.thing for target in targets),
+                keep=None if keep_days is None else keep_days * _DAY,
+                batch=batch,
+                dry_run=dry_run,
+                by=by or login_name(),
+                tell=tell,
+            )
+    except Failure as failure:
+        if not found:
+            raise
+        raise Failure(
+            f"only a part was swept: {failure.message}", ExitCode.PARTLY, failure.advice
+        ) from failure
+    finally:  # what was swept stays so, also in an interrupted run
+        _print(list(found.values()), output, dry_run)
+    if dry_run:
+        click.echo("nothing was changed: this is what a sweep would find now", err=True)
+
+
+def _print(found: Sequence[Swept], output: str, dry_run: bool) -> None:
     rows: list[dict[str, Any]] = [
         {"target": one.target, "work": one.work, "number": one.number, "more": one.more, "dry_run": dry_run}
         for one in found
@@ -92,8 +109,6 @@ def sweep(
             {**row, "number": f"{row['number']} or more" if row["more"] else row["number"]} for row in rows
         ]
     print_rows(output, ("target", "work", "number"), rows)
-    if dry_run:
-        click.echo("nothing was changed: this is what a sweep would find now", err=True)
 
 
 def _once(targets: Sequence[Target[Any]]) -> list[Target[Any]]:
@@ -108,16 +123,14 @@ def _once(targets: Sequence[Target[Any]]) -> list[Target[Any]]:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Swept], None] | None]:
-    """A bar for each kind of work where somebody is watching; nobody knows beforehand how much there is."""
-    if not sys.stderr.isatty():
-        yield None
-        return
+def _progress(found: dict[tuple[str, str], Swept]) -> Iterator[Callable[[Swept], None]]:
+    """Remember each step; a bar for each kind of work where somebody is watching, without an end that nobody knows yet."""
     tasks: dict[tuple[str, str], TaskID] = {}
-    with Progress(console=console(stderr=True), transient=True) as progress:
+    with Progress(console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
 
         def tell(swept: Swept) -> None:
             key = (swept.target, swept.work)
+            found[key] = swept
             if key not in tasks:
                 tasks[key] = progress.add_task(f"{swept.target}: {swept.work}", total=None)
             progress.update(tasks[key], completed=swept.number)
