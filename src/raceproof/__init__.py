@@ -39,11 +39,12 @@ from raceproof.stores.connect import connect
 from raceproof.sweep import Swept, asweep, sweep
 from raceproof.tracing import trace_decisions
 from raceproof.verify import Finding, Trial
-from raceproof.worker import Failure, Limit, Scheduler, Schedules, Worker, schedule_ddl
+from raceproof.worker import FINISHED, Failure, Limit, Scheduler, Schedules, Worker, schedule_ddl
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "FINISHED",
     "Already",
     "Answer",
     "Arrival",

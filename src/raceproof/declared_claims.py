@@ -68,7 +68,7 @@ def _check_ways(problems: Problems, claim: str, one: Claimable[Any]) -> None:
 
 _WAYS = frozenset(("move", "back", "exhausted"))
 _CLAIM_KEYS = _WAYS | frozenset(
-    ("at", "lease", "form", "order_by", "serial", "where", "attempts", "cap", "after", "backoff")
+    ("at", "lease", "form", "order_by", "serial", "where", "attempts", "cap", "after", "backoff", "raw")
 )
 
 
@@ -94,6 +94,7 @@ def claims_from_dict(
         settings["where"] = [from_data(predicate) for predicate in settings.get("where", ())]
         if "backoff" in settings:
             settings["backoff"] = Backoff(*settings["backoff"])
+        settings["raw"] = tuple(settings.get("raw", ()))
         if "form" in settings:
             settings["form"] = form_from_data(settings["form"])
         found[name] = claimable(settings.pop("move", None), **settings)

@@ -1,4 +1,4 @@
-"""Many calls at once, few statements: what arrives while these are on their way goes into the next.
+"""Many calls at once, one statement: what arrives while one is on its way goes into the next.
 
 Each caller gets its own answer. If a shared call fails, each of its callers asks alone, so one bad value never fails its
 neighbours; a caller that is cancelled takes nothing away from the others.
@@ -13,36 +13,25 @@ B = TypeVar("B")
 
 
 class Gathered(Generic[A, B]):
-    """Gathers calls of `many`, each for up to `most` callers, so many of them `at_once`.
+    """Gathers calls of `many`, one at a time."""
 
-    One at a time they are made in the order in which their callers came; several share the time that a store needs to
-    make a commit durable, and may overtake each other.
-    """
-
-    def __init__(
-        self, many: Callable[[Sequence[A]], Awaitable[Sequence[B]]], most: int = 256, at_once: int = 1
-    ) -> None:
+    def __init__(self, many: Callable[[Sequence[A]], Awaitable[Sequence[B]]], most: int = 256) -> None:
         self._many = many
         self._most = most
-        self._at_once = at_once
         self._waiting: list[tuple[A, asyncio.Future[B]]] = []
-        self._running: set[asyncio.Task[None]] = set()
-        self._next: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
 
     def submit(self, one: A) -> "asyncio.Future[B]":
         """The answer for one, which may come with those of others."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[B] = loop.create_future()
         self._waiting.append((one, future))
-        if len(self._running) < self._at_once and (self._next is None or self._next.done()):
+        if self._running is None or self._running.done():
             # begins when all that is ready now has had its turn, and finds what that has brought
-            self._next = loop.create_task(self._run())
-            self._running.add(self._next)
-            self._next.add_done_callback(self._running.discard)
+            self._running = loop.create_task(self._run())
         return future
 
     async def _run(self) -> None:
-        self._next = None
         while self._waiting:
             turn, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
             turn = [entry for entry in turn if not entry[1].done()]

@@ -114,7 +114,7 @@ class Primitives:
                 self.deliveries = PostgresDeliveries(moves.style)
                 self.attempts = PostgresAttempts(moves)
                 self.leases = PostgresLeases(moves.style)
-                self.inbox = PostgresInbox(moves.style)
+                self.inbox = PostgresInbox(moves.style, lambda: moves.in_transaction())
             case SqliteMoves():
                 self.claims = SqliteClaims(moves.style)
                 self.deliveries = SqliteDeliveries(moves.style)

@@ -91,6 +91,8 @@ class Claimable(Generic[S]):
     """The move of a row that is given back; None: it stays where it is, and is free."""
     exhausted: Move[S] | None = None
     """The move of a row that has used up its attempts."""
+    raw: tuple[str, ...] = ()
+    """Columns that hold bytes; Redis cannot tell them from texts."""
     name: str = ""
     _spec: "Spec[S] | None" = field(default=None, repr=False)
 
@@ -147,6 +149,12 @@ class Spec(Generic[S]):
     def plain_key(self) -> bool:
         """Whether a key is one column and nothing else."""
         return self.tenant is None and len(self.key) == 1
+
+    @cached_property
+    def ended(self) -> frozenset[str]:
+        """The statuses of a row that nobody works on any more: the terminal ones, and those of rows that were set aside."""
+        aside = {str(one.exhausted.target) for one in self.claims.values() if one.exhausted}
+        return frozenset({str(status) for status in self.terminal} | aside)
 
     @cached_property
     def status_of(self) -> Mapping[str, S]:
@@ -221,6 +229,8 @@ def _claim_to_dict(one: Claimable[Any]) -> dict[str, Any]:
     for option in ("serial", "attempts", "cap", "after"):
         if getattr(one, option) is not None:
             data[option] = getattr(one, option)
+    if one.raw:
+        data["raw"] = list(one.raw)
     if one.backoff != Backoff():
         data["backoff"] = [one.backoff.first, one.backoff.most]
     return data

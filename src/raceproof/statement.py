@@ -25,6 +25,9 @@ Rows = Sequence[Row]
 Values = Mapping[str, Any]
 
 
+_TIMES = 5
+
+
 class Statement(NamedTuple):
     """One request to the store; `keys` are the Redis keys that a script touches."""
 
@@ -77,6 +80,16 @@ def inside(program: Program[T]) -> Program[T]:
     except StopIteration as stop:
         result: T = stop.value
         return result
+
+
+def trying_again(statement: Statement, alone: bool) -> Program[Rows]:
+    """A statement that commits by itself: if the store gives it up for another, nothing was written; it is sent again."""
+    for _ in range(_TIMES if alone else 0):
+        try:
+            return (yield statement)
+        except Conflicted:
+            continue
+    return (yield statement)
 
 
 def reading(program: Program[T]) -> Program[T]:

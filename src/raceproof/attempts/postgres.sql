@@ -2,7 +2,7 @@
 -- that the next one sees what the last one has committed. It ends with the transaction, so a pooler may stand in front.
 
 -- name: attempt.lock
-SELECT pg_advisory_xact_lock(hashtextextended({lifecycle} || ':' || {$owner_text}::text, 0))
+SELECT pg_advisory_xact_lock(hashtextextended({lifecycle} || ':' || {$locked}::text, 0))
 
 -- The open attempts of the owner, and the row of this key, whoever has it.
 -- name: attempt.look

@@ -99,7 +99,9 @@ class PostgresAttempts:
         return BEGIN
 
     def _lock(self, asked: StartRequest, values: dict[str, Any]) -> Program[None]:
-        yield self._text("attempt.lock", asked).bind(values)
+        # first the owner, then the key, which another owner may want: nobody who has a key waits for an owner
+        for locked in (f"owner:{asked.owner}", f"key:{key_text(asked.parts)}"):
+            yield self._text("attempt.lock", asked).bind({**values, "locked": locked})
 
     def current(self, asked: StartRequest) -> Program[Sequence[Any] | None]:
         """The key columns of the owner's active attempt."""
@@ -112,7 +114,7 @@ class PostgresAttempts:
 
     def _values(self, asked: StartRequest) -> dict[str, Any]:
         values: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(asked.parts)}
-        values |= {"owner": asked.owner, "owner_text": str(asked.owner), "by": asked.by, "now": asked.now}
+        values |= {"owner": asked.owner, "by": asked.by, "now": asked.now}
         values["ttl"] = asked.attempts.ttl
         values |= {f"column_{i}": value for i, value in enumerate(asked.columns.values())}
         return self._bindable(values)

@@ -45,7 +45,7 @@ def taken(
     """Why this row could not be claimed."""
     reasons = []
     if unmet & STATUS:
-        reasons.append(f"only rows at {', '.join(claim.open)} are")
+        reasons.append(f"only rows at {', '.join(claim.open)} can be claimed")
     if unmet & HELD:
         reasons.append("somebody holds it")
     if unmet & RESTING:

@@ -21,6 +21,7 @@ from raceproof.statement import (
     Rows,
     lines,
     templates,
+    trying_again,
 )
 
 _TEMPLATES = templates("raceproof.claims", "postgres.sql")
@@ -44,6 +45,9 @@ class PostgresWords:
 
     def step(self, column: str) -> str:
         return f"{column} + INTERVAL '1 microsecond'"
+
+    def unique(self, moment: str) -> str:
+        return moment  # no two statements have the same microsecond
 
     def marked_at(self, column: str) -> str:
         seconds = f"substring({column} FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{{1,12}}([.][0-9]{{1,9}})?)$')"
@@ -222,8 +226,9 @@ class PostgresClaims:
         }
         arrays["rp_fence_wanted"] = [one.fence for one in claims]
         arrays["rp_by"] = [one.by for one in claims]
+        alone = not self._moves.in_transaction()
         try:
-            rows = yield prepared.bind({**values, **arrays})
+            rows = yield from trying_again(prepared.bind({**values, **arrays}), alone)
         except AcknowledgementLost as error:
             return [answer.unknown(one, error.__cause__ or error) for one in claims]
         except Conflicted as error:

@@ -64,7 +64,7 @@ end
 
 -- Writes the claim (or its renewal) into the row and returns its fence.
 local function hold(row, anew)
-  redis.call('ZADD', index, seconds(now + lease), ARGV[anew])
+  if claim.indexed then redis.call('ZADD', index, seconds(now + lease), ARGV[anew]) end
   if form.kind_of_form == 'columns' then
     redis.call('HSET', row, form['until'], seconds(now + lease))
     return redis.call('HGET', row, form.fence)
@@ -197,6 +197,10 @@ function decide.set_aside(row, stream, at)
   if (ends and ends > now) or attempts < claim.cap then return {'kept'} end
   go(row, claim.exhausted)
   redis.call('HDEL', row, unpack(claim.cleared))
+  if claim.expires then
+    redis.call('PEXPIRE', row, claim.expires)
+    if stream then redis.call('PEXPIRE', stream, claim.expires) end
+  end
   if not claim.serial then redis.call('ZREM', index, ARGV[at]) end
   note(row, stream, claim.exhausted.name, 'moved', before, claim.exhausted.target)
   return {'set aside', attempts}
@@ -230,7 +234,7 @@ function decide.give_back(row, stream, at)
     ready = now + tonumber(ARGV[at + 2])
     redis.call('HSET', row, claim.after, seconds(ready))
   end
-  redis.call('ZADD', index, seconds(ready), ARGV[at])
+  if claim.indexed then redis.call('ZADD', index, seconds(ready), ARGV[at]) end
   note(row, stream, claim.back and claim.back.name or claim.name, claim.back and 'moved' or 'released', before,
     claim.back and claim.back.target or before)
   return {'released'}
@@ -239,7 +243,10 @@ end
 -- Puts a row into the index, and into its line; of a line only the first is in the index.
 function decide.offer(row, stream, at, line)
   -- rows that are offered together keep their order
-  local when = seconds(now - (#ARGV - at) * 0.000001)
+  local when = now - (#ARGV - at) * 0.000001
+  local last = line and redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]
+  if last then when = math.max(when, tonumber(last) + 0.000001) end
+  when = seconds(when)
   local before = redis.call('HGET', row, claim.column)
   if not before or not among(claim.open, before) then return {'gone'} end
   if line then

@@ -301,7 +301,7 @@ class RedisClaims:
         guards = json.dumps(comparisons(request.claim, request.where))
         described = self._described.get(request.shape)
         if described is None:
-            described = self._described[request.shape] = _description(request)
+            described = self._described[request.shape] = _description(request, not self._moves.cluster)
         fixed = [
             action,
             described,
@@ -331,7 +331,10 @@ class RedisClaims:
         claim = request.claim
         _, fence, attempts, before, *returned = row
         key = key if key is not None else key_of_member(claim.lifecycle, member, request.tenant)
-        values = [text_of(value) for value in returned] if request.returning else None
+        values = None
+        if request.returning:
+            named = zip(request.returning, returned, strict=True)
+            values = [value if name in claim.raw else text_of(value) for name, value in named]
         deadline = started + request.lease
         made = self._fence(claim, fence)
         return answer.claimed(
@@ -359,7 +362,7 @@ def _is_held(claim: Claimable[Any], fields: dict[str, Any]) -> bool:
     return found is not None and (not isinstance(claim.form, Marker) or str(found).startswith("PROCESSING:"))
 
 
-def _description(request: ClaimRequest) -> str:
+def _description(request: ClaimRequest, indexed: bool) -> str:
     """The claim as the script knows it."""
     claim = request.claim
     spec = claim.lifecycle
@@ -382,6 +385,8 @@ def _description(request: ClaimRequest) -> str:
         "after": claim.after or False,
         "serial": claim.serial or False,
         "returning": list(request.returning),
+        "expires": f"{spec.expires.ended * 1000:.0f}" if spec.expires else False,
+        "indexed": indexed,
     }
     return json.dumps(data)
 

@@ -24,6 +24,7 @@ class Words(Protocol):
     def seconds_text(self, moment: str) -> str: ...
     def greatest(self, first: str, second: str) -> str: ...
     def step(self, column: str) -> str: ...
+    def unique(self, moment: str) -> str: ...
     def marked_at(self, column: str) -> str: ...
 
 
@@ -58,7 +59,8 @@ def form_sql(form: Form, words: Words, now: str) -> FormSql:
             )
         case Timestamp(column=column):
             quoted = identifier(column)
-            taken = f"{quoted} = {words.greatest(now, words.step(f't.{quoted}'))}"
+            # P4: no two claims have the same, also where the clock is coarse
+            taken = f"{quoted} = {words.unique(words.greatest(now, words.step(f't.{quoted}')))}"
             return FormSql(
                 until=words.plus(f"t.{quoted}", lease),
                 take=(taken,),

@@ -49,6 +49,9 @@ class SqliteWords:
     def step(self, column: str) -> str:
         return f"COALESCE({self.plus(column, '0.001')}, '')"
 
+    def unique(self, moment: str) -> str:
+        return f"{moment} || printf('%06d', abs(random() % 400000))"  # rounds to the same millisecond
+
     def marked_at(self, column: str) -> str:
         # what follows the last colon; a text that is no number counts as long ago
         last = f"substr({column}, length(rtrim({column}, replace({column}, ':', ''))) + 1)"

@@ -46,6 +46,7 @@ def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...]
         "take": lines(_take(delivery, words, now), ","),
         "returning": column_list(returning, "t."),
         "returned": column_list(returning, "changed."),
+        "bare_returning": "".join(", " + identifier(name, "`") for name in returning),
         "bare_fence": identifier(delivery.delivering, "`"),
         "bare_attempts": identifier(delivery.attempts, "`") if delivery.attempts else "NULL",
         "delivered": identifier(delivery.delivered),
@@ -67,7 +68,7 @@ def _found_state(delivery: Delivery, stale: str) -> str:
 
 def _take(delivery: Delivery, words: Words, now: str) -> list[str]:
     column = identifier(delivery.delivering)
-    written = [f"{column} = {words.greatest(now, words.step(f't.{column}'))}"]
+    written = [f"{column} = {words.unique(words.greatest(now, words.step(f't.{column}')))}"]
     if delivery.state:
         written.append(f"{identifier(delivery.state)} = {parameter('state')}")
     if delivery.holder:
@@ -88,7 +89,7 @@ def marks(delivery: Delivery, words: Words, now: str, state: DeliveryState) -> s
         written.append(f"{column} = NULL")
     elif state is DeliveryState.SENDING:
         # a renewal, or the step from reserved to sending: the turn begins anew
-        written.append(f"{column} = {words.greatest(now, words.step(f't.{column}'))}")
+        written.append(f"{column} = {words.unique(words.greatest(now, words.step(f't.{column}')))}")
     else:
         written.append(f"{column} = t.{column}")
     if delivery.state:

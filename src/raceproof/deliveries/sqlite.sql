@@ -19,7 +19,7 @@ WHERE {key_matches}
   AND {open}
   AND {free}
   AND {policy}
-RETURNING {bare_fence}, {bare_attempts}{returning}
+RETURNING {bare_fence}, {bare_attempts}{bare_returning}
 
 -- Say how the turn has ended.
 -- name: delivery.mark

@@ -46,6 +46,7 @@ class Inbox:
                         "back": "retry",
                         "exhausted": "give_up",
                         "lease": self.lease,
+                        "raw": ["body"],
                         "order_by": ["id"],
                         "serial": "ordering_key",
                         "attempts": "attempts",

@@ -1,10 +1,16 @@
 -- The inbox on PostgreSQL: many events in one statement, each kept once.
 
 -- name: inbox.receive
+WITH lines AS MATERIALIZED (
+    -- of one ordering key nobody is given an earlier place than what is committed already; always in the same order
+    SELECT count(pg_advisory_xact_lock(hashtextextended({lock} || k, 0))) AS locked
+    FROM (SELECT DISTINCT k FROM unnest({$ordering_keys}::text[]) AS k WHERE k IS NOT NULL ORDER BY k) AS keys
+)
 INSERT INTO {table} (source, event_id, ordering_key, body, headers, status, received_at)
 SELECT w.source, w.event_id, w.ordering_key, w.body, w.headers, 'received', {now}
 FROM unnest({$sources}::text[], {$event_ids}::text[], {$ordering_keys}::text[], {$bodies}::bytea[], {$headers}::text[])
      WITH ORDINALITY AS w (source, event_id, ordering_key, body, headers, place)
+JOIN lines ON lines.locked >= 0
 ORDER BY w.place
 -- P8: the same event once, however often and by however many it is brought
 ON CONFLICT (source, event_id) DO NOTHING

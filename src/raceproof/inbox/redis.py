@@ -41,7 +41,7 @@ class RedisInbox:
         new: set[tuple[str, str]] = set()
         for start in range(0, len(arrivals), _EVENTS_IN_ONE_SCRIPT):
             some = arrivals[start : start + _EVENTS_IN_ONE_SCRIPT]
-            keys, values = [index], [moment, f"{inbox.keep * 1000:.0f}"]
+            keys, values = [index], [moment]
             for one in some:
                 member = key_text((one.source, one.event_id))
                 keys += [

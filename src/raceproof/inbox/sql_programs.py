@@ -1,7 +1,7 @@
 """The inbox on PostgreSQL and SQLite, as programs over the statements in `postgres.sql` and `sqlite.sql`."""
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,8 +11,8 @@ from raceproof.inbox.declared import Inbox
 from raceproof.inbox.outcome import Received
 from raceproof.intake import Arrival
 from raceproof.moves.sqlite import bindable
-from raceproof.quoting import identifier, parameter, qualified, split_qualified
-from raceproof.statement import BEGIN, Prepared, Program, Rows, Style, templates, transaction
+from raceproof.quoting import identifier, literal, parameter, qualified, split_qualified
+from raceproof.statement import BEGIN, Prepared, Program, Rows, Style, templates, transaction, trying_again
 
 
 class PostgresInbox:
@@ -21,24 +21,26 @@ class PostgresInbox:
     file = "postgres.sql"
     words: Any = PostgresWords()
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: Style, in_transaction: Callable[[], bool] = lambda: False) -> None:
         self._style: Style = style
+        self._in_transaction = in_transaction
         self._prepared: dict[Hashable, Prepared] = {}
 
     def receive(
         self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
     ) -> Program[list[Received]]:
         """Keep events, each once; when this returns they are durable."""
-        rows = yield self._text("inbox.receive", inbox, now).bind(
+        statement = self._text("inbox.receive", inbox, now).bind(
             {
                 "sources": [one.source for one in arrivals],
                 "event_ids": [one.event_id for one in arrivals],
                 "ordering_keys": [one.ordering_key for one in arrivals],
                 "bodies": [one.body for one in arrivals],
-                "headers": [json.dumps(dict(one.headers)) for one in arrivals],
+                "headers": [_written(one.headers) for one in arrivals],
                 "now": now,
             }
         )
+        rows = yield from trying_again(statement, alone=not self._in_transaction())
         return told(inbox, arrivals, {(row[0], row[1]) for row in rows})
 
     def forget(self, inbox: Inbox, limit: int, now: datetime | None) -> Program[int]:
@@ -73,6 +75,7 @@ class PostgresInbox:
                 "table": qualified(inbox.table),
                 "now": moment,
                 "until": self.words.plus(moment, parameter("keep")),
+                "lock": literal(f"{inbox.table}:"),
             }
             prepared = templates("raceproof.inbox", self.file)[name].prepare(slots, self._style)
             self._prepared[key] = prepared
@@ -105,7 +108,7 @@ class SqliteInbox(PostgresInbox):
                     "event_id": one.event_id,
                     "ordering_key": one.ordering_key,
                     "body": one.body,
-                    "headers": json.dumps(dict(one.headers)),
+                    "headers": _written(one.headers),
                     "now": moment,
                 }
             )
@@ -117,6 +120,10 @@ class SqliteInbox(PostgresInbox):
 
     def _now(self, now: datetime | None) -> str:
         return "strftime('%Y-%m-%d %H:%M:%f', 'now')" if now is None else parameter("now")
+
+
+def _written(headers: Mapping[str, str]) -> str:
+    return json.dumps(dict(headers)) if headers else "{}"
 
 
 def told(inbox: Inbox, arrivals: Sequence[Arrival], new: set[tuple[str, str]]) -> list[Received]:

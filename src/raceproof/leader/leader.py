@@ -108,11 +108,13 @@ class Leader:
         try:
             await self._switch(Role.PASSIVE)
         finally:
-            if leading is not None:
-                with contextlib.suppress(Exception):
-                    await asyncio.wait_for(self._db.step_down(leading), self.lease.seconds)
+            # the lock first: who is told that the lease is free should get both
             if self._advisory:
                 await self._advisory.close()
+            if leading is not None:
+                with contextlib.suppress(Exception):
+                    async with asyncio.timeout(self.lease.seconds):
+                        await self._db.step_down(leading)
 
     async def wait_for(self, role: Role) -> None:
         """Wait until this process has that role, and its callback has run."""

@@ -90,9 +90,8 @@ SELECT cur.rp_ord, cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, c
        changed.rp_won, changed.rp_revision{returned}
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- Many claimed rows, each with its fence: rows that somebody holds are nobody else's to lock, so no order is needed. Rows
--- that do not come back are asked for by move.many.
--- name: move.fenced
+-- The quick way for many claimed rows, each with its fence. Rows that do not come back are asked for by move.many.
+-- name: move.swift_many
 WITH changed AS (
     UPDATE {table} AS t
     SET {assignments}
@@ -102,7 +101,7 @@ WITH changed AS (
       AND t.{status} IN ({sources})
       AND {guards?}
     RETURNING w.rp_ord, {before} AS rp_before, {revision} AS rp_revision, {key_text} AS rp_key{own}{returning}
-){fenced_note}
+){swift_note}
 SELECT rp_ord, rp_before, rp_revision{returned}
 FROM changed
 
@@ -145,8 +144,8 @@ FROM cur JOIN changed ON {cur_is_changed}
     FROM cur {noted_join}
 )
 
--- The same for move.fenced, which has no `cur`.
--- name: move.fenced_note
+-- The same for move.swift_many, which has no `cur`.
+-- name: move.swift_note
 , noted AS (
     INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
     SELECT {lifecycle}, rp_key, {move}, 'moved', rp_before, {target}, rp_revision, rp_by, rp_reason, rp_call, {now}

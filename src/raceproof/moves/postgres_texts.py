@@ -89,9 +89,9 @@ class PostgresTexts:
         }
         return _TEMPLATES["move.many"].prepare(slots, self.style)
 
-    def fenced(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared | None:
-        """The guarded UPDATE of many claimed rows, where its RETURNING can tell what each was before."""
-        key = ("fenced", request.shape, tuple(types.items()))
+    def swift_many(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared | None:
+        """The guarded UPDATE of many rows alone, where its RETURNING can tell what each was before."""
+        key = ("swift many", request.shape, tuple(types.items()))
         prepared = self._rendered.get(key)
         spec, move = request.move.lifecycle, request.move
         if prepared is None and (self._returns_old or len(move.sources) == 1):
@@ -106,11 +106,11 @@ class PostgresTexts:
                 "move": literal(move.name),
                 "target": literal(move.target),
                 "now": _now(request),
-                "fenced_note": "",
+                "swift_note": "",
             }
             if spec.history:
-                slots["fenced_note"] = "\n" + _TEMPLATES["move.fenced_note"].fill(slots)
-            prepared = self._rendered[key] = _TEMPLATES["move.fenced"].prepare(slots, self.style)
+                slots["swift_note"] = "\n" + _TEMPLATES["move.swift_note"].fill(slots)
+            prepared = self._rendered[key] = _TEMPLATES["move.swift_many"].prepare(slots, self.style)
         return prepared
 
     def present(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared:

@@ -3,7 +3,7 @@
 --
 -- Each declared move has a script of its own: these constants of its declaration, and then what stands below.
 --   column, target, revision_column, fence_column ('' where there is none), sources as {[status] = true}, stamps as a list,
---   history ('', 'winners' or 'losers' too), lifecycle, move, expires (milliseconds after which a moved row is gone, or '')
+--   history ('', 'winners' or 'losers' too), lifecycle, move, expires (in milliseconds, 'never', or '')
 -- KEYS  row 1 … row n, then, where a history is kept, its stream for row 1 … row n, then the leases that guards look at
 -- ARGV  nothing for a plain move; else 1 names the values that follow, by a small letter for a value that is the same for
 --       all rows, by a capital one for n values, one for each row; '' where a row has none:
@@ -114,7 +114,10 @@ local function write(row, stream, i, before, revision)
     fields[#fields + 1] = now()
   end
   redis.call('HSET', row, unpack(fields))
-  if expires ~= '' then
+  if expires == 'never' then
+    redis.call('PERSIST', row)
+    if stream then redis.call('PERSIST', stream) end
+  elseif expires ~= '' then
     redis.call('PEXPIRE', row, expires)
     if stream then redis.call('PEXPIRE', stream, expires) end
   end

@@ -176,7 +176,11 @@ def _constants(move: Move[Any], fence_column: str) -> str:
     """What `redis.lua` wants to know of the declaration."""
     spec = move.lifecycle
     history = "" if spec.history is None else "losers" if spec.history.losers else "winners"
-    expires = f"{spec.expires.ended * 1000:.0f}" if spec.expires and move.target in spec.terminal else ""
+    expires = ""
+    if spec.expires and str(move.target) in spec.ended:
+        expires = f"{spec.expires.ended * 1000:.0f}"
+    elif spec.expires and spec.ended.intersection(map(str, move.sources)):
+        expires = "never"
     constants = {
         "column": lua_literal(spec.column),
         "target": lua_literal(move.target),

@@ -15,9 +15,6 @@ from raceproof.store.telling import Telling
 
 D = TypeVar("D", bound=Driver | AsyncDriver)
 
-import os
-_AT_ONCE = int(os.environ.get("AT_ONCE","2"))
-
 
 class InboxPrograms(Telling[D], Generic[D]):
     """The programs behind the calls."""
@@ -90,22 +87,17 @@ class AsyncInbox(InboxPrograms[AsyncDriver]):
         """Keep an event, once; when this returns it is durable."""
         if now is not None:
             return (await self.receive_many(inbox, [arrival], now))[0]
-        return await self._gathering(inbox, arrival.ordering_key is not None).submit(arrival)
+        return await self._gathering(inbox).submit(arrival)
 
-    def _gathering(self, inbox: Inbox, ordered: bool) -> Gathered[Arrival, Received]:
-        """Events with an ordering key are kept in the order in which they came; the others need not wait for each other."""
-        last: Any = self._driver.__dict__.get("_received_last")
-        if last is not None and last[0] is inbox and last[1] is ordered:  # an inbox is slow to hash
-            found: Gathered[Arrival, Received] = last[2]
-            return found
-        known: Any = self._driver.__dict__.setdefault("_receiving", {})
-        if (inbox, ordered) not in known:
-            known[inbox, ordered] = Gathered(
-                lambda arrivals: self.receive_many(inbox, arrivals), at_once=1 if ordered else _AT_ONCE
-            )
-        found = known[inbox, ordered]
-        self._driver.__dict__["_received_last"] = (inbox, ordered, found)
-        return found
+    def _gathering(self, inbox: Inbox) -> Gathered[Arrival, Received]:
+        kept: Any = self._driver.__dict__
+        found: tuple[Inbox, Gathered[Arrival, Received]] | None = kept.get("_received_last")
+        if found is None or found[0] is not inbox:  # the same one nearly always, and an inbox is slow to hash
+            known = kept.setdefault("_receiving", {})
+            if inbox not in known:
+                known[inbox] = Gathered(lambda arrivals: self.receive_many(inbox, arrivals))
+            found = kept["_received_last"] = (inbox, known[inbox])
+        return found[1]
 
     async def receive_many(
         self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None = None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from raceproof.events import log
 from raceproof.outcome import Claim
@@ -12,6 +12,10 @@ from raceproof.worker.held import Held
 
 Ended = tuple[Claim[Any, Any], Any]
 """A claim, and what came of it: columns to set (or None) for an item that is done, or a `Failure`."""
+
+
+FINISHED: Final = {"": "finished"}
+"""Return it from a handler that has finished its item itself, in a transaction of its own with what it wrote (P6)."""
 
 
 class Failure(Exception):
@@ -68,7 +72,9 @@ class Finishing:
         failures: list[tuple[Claim[Any, Any], Failure]] = []
         for claim, end in batch:
             current = self._held.take(claim)
-            if current is None:
+            if end is FINISHED:
+                self.finished += 1
+            elif current is None:
                 self.lost += 1
             elif isinstance(end, Failure):
                 failures.append((current, end))
