@@ -1,0 +1,155 @@
+"""Senders that die or stand still between their turn and their mark (P5, P7): no second effect without a reason."""
+
+from typing import Any
+
+import pytest
+
+from raceproof import Delivery, DeliveryState, Marked, NoTurn, Spec, Store, Turn, connect
+from tests.contract.test_deliveries import pictures
+from tests.crash.actors import Actor, Outside, Stage
+from tests.crash.waiting import until
+from tests.race.beside import beside
+from tests.race.places import Place
+
+STALE = 0.1
+HOW = pytest.mark.parametrize("how", ["killed", "stopped"])
+WINDOWS = pytest.mark.parametrize(
+    ("window", "told"),
+    [("taken", True), ("sent", False), ("sent", True)],
+    ids=["taken", "sent, two timestamps", "sent"],
+)
+
+
+def prepared(place: Place, told: bool, **changes: Any) -> tuple[Delivery, Spec[str]]:
+    with beside(place) as ground:
+        return pictures(ground, told, stale=STALE, **changes)
+
+
+def send(place: Place, delivery: Delivery, outside: Outside, stage: Stage, reserve: bool = False) -> None:
+    """Take the turn, send, mark; in each window it can be stopped."""
+    with connect(place.url) as db:
+        turn: Any = db.take_turn(delivery, "a", by="first", reserve=reserve)
+        stage.reach("taken", turn.intent)
+        if reserve:
+            turn = db.sending(turn)
+            stage.tell("sending", turn.outcome)
+            if not isinstance(turn, Turn):
+                return
+        outside.send(intent=turn.intent, by="first")
+        stage.reach("sent")
+        answer = db.delivered(turn)
+        stage.reach("marked", answer.outcome)
+
+
+def next_turn(db: Store, delivery: Delivery) -> Turn:
+    """The turn, as soon as the store says that the sender is gone."""
+    turn = until(lambda: db.take_turn(delivery, "a", by="next"), lambda answer: isinstance(answer, Turn))
+    assert isinstance(turn, Turn)
+    return turn
+
+
+@HOW
+@WINDOWS
+def test_a_sender_that_goes_away_is_replaced_by_one_that_knows_of_the_doubt(
+    place: Place, db: Store, outside: Outside, window: str, told: bool, how: str
+) -> None:
+    """Resend: at least once, with one intent, so that a receiver that deduplicates has one effect; one mark is accepted."""
+    delivery, spec = prepared(place, told)
+    with Actor(lambda stage: send(place, delivery, outside, stage)) as first:
+        (intent,) = first.until("taken")
+        if window == "sent":
+            first.go()
+            first.until("sent")
+        first.kill() if how == "killed" else first.stop()
+        turn = next_turn(db, delivery)
+        assert (turn.in_doubt, turn.intent, turn.attempt) == (True, intent, 2 if told else None)
+        outside.send(intent=turn.intent, by="next")
+        if how == "stopped":
+            first.resume()
+            first.go()
+            if window == "taken":
+                first.until("sent")
+                first.go()
+            assert first.until("marked") == ("lost",)
+            with beside(place) as ground:
+                assert ground.get(spec, "a")["delivered_at"] is None
+        assert isinstance(db.delivered(turn), Marked)
+    assert set(outside.names("intent")) == {intent}
+    assert sorted(outside.names("by")) == (
+        ["next"] if (window, how) == ("taken", "killed") else ["first", "next"]
+    )
+    again = db.take_turn(delivery, "a")
+    assert isinstance(again, NoTurn)
+    assert again.state is DeliveryState.DELIVERED
+
+
+@HOW
+@WINDOWS
+def test_what_is_held_is_never_sent_twice_whatever_happens_to_its_sender(
+    place: Place, db: Store, outside: Outside, window: str, told: bool, how: str
+) -> None:
+    """Hold: at most once, and the unknown is shown; a sender that wakes up may still say what it has done."""
+    delivery, _ = prepared(place, told, policy="hold")
+    with Actor(lambda stage: send(place, delivery, outside, stage)) as first:
+        first.until("taken")
+        if window == "sent":
+            first.go()
+            first.until("sent")
+        first.kill() if how == "killed" else first.stop()
+        held: Any = until(
+            lambda: db.take_turn(delivery, "a", by="next"),
+            lambda answer: isinstance(answer, NoTurn) and answer.state is DeliveryState.UNCERTAIN,
+        )
+        assert not held.won
+        if how == "stopped":
+            first.resume()
+            first.go()
+            if window == "taken":
+                first.until("sent")
+                first.go()
+            assert first.until("marked") == ("delivered",)
+        else:
+            assert isinstance(db.resolve(delivery, "a", arrived=window == "sent", by="ops"), Marked)
+            if window == "taken":
+                turn = db.take_turn(delivery, "a", by="next")
+                assert isinstance(turn, Turn)
+                outside.send(intent=turn.intent, by="next")
+                assert isinstance(db.delivered(turn), Marked)
+    assert len(outside.effects) == 1
+    assert not db.take_turn(delivery, "a").won
+
+
+@HOW
+def test_a_sender_that_goes_away_before_it_sends_leaves_no_doubt(
+    place: Place, db: Store, outside: Outside, how: str
+) -> None:
+    """Reserved is not sending: also in mode hold the next one sends, and the zombie learns in time that it must not."""
+    delivery, _ = prepared(place, True, policy="hold")
+    with Actor(lambda stage: send(place, delivery, outside, stage, reserve=True)) as first:
+        first.until("taken")
+        first.kill() if how == "killed" else first.stop()
+        turn = next_turn(db, delivery)
+        assert not turn.in_doubt
+        outside.send(intent=turn.intent, by="next")
+        if how == "stopped":
+            first.resume()
+            first.go()
+            assert first.until("sending") == ("lost",)
+        assert isinstance(db.delivered(turn), Marked)
+    assert outside.names("by") == ["next"]
+
+
+@HOW
+def test_a_sender_that_goes_away_after_its_mark_leaves_nothing_to_do(
+    place: Place, db: Store, outside: Outside, how: str
+) -> None:
+    """Delivered is delivered."""
+    delivery, _ = prepared(place, False)
+    with Actor(lambda stage: send(place, delivery, outside, stage)) as first:
+        for point in ("taken", "sent"):
+            first.until(point)
+            first.go()
+        assert first.until("marked") == ("delivered",)
+        first.kill() if how == "killed" else first.stop()
+        assert not db.take_turn(delivery, "a").won
+    assert outside.names("by") == ["first"]

@@ -1,0 +1,170 @@
+"""The loop of a leader without a clock and without a store: what it believes, and what it asks for (P10)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raceproof import Leading, Lease, Led, Unknown
+from raceproof.leader.machine import Acquire, LeaderMachine, Renew, Role, Wait
+
+LEASE = Lease("bot", 30)
+
+
+def machine() -> LeaderMachine:
+    """A lease of 30 seconds, asked for every 10, believed in for 27."""
+    return LeaderMachine(seconds=30, retry=10, margin=3)
+
+
+def leading(asked_at: float, epoch: int = 1) -> Leading:
+    """The answer to a request that was made at that time."""
+    return Leading(LEASE, "me", epoch, asked_at + 30)
+
+
+def led(epoch: int = 2) -> Led:
+    return Led(LEASE, "other", epoch, None)
+
+
+def unknown() -> "Unknown[str]":
+    return Unknown("bot", LEASE, None, ConnectionError())
+
+
+def test_it_asks_at_once_and_then_every_so_often() -> None:
+    """Who is told that another one leads waits, and asks again."""
+    one = machine()
+    assert isinstance(one.step(0), Acquire)
+    one.answered(1, led())
+    assert one.step(1) == Wait(11)
+    assert isinstance(one.step(11), Acquire)
+
+
+def test_a_leader_renews_in_good_time() -> None:
+    """Three times in a lease."""
+    one = machine()
+    mine = leading(0)
+    one.answered(1, mine)
+    assert one.role(1) is Role.ACTIVE
+    assert one.step(1) == Wait(11)
+    assert one.step(11) == Renew(mine)
+
+
+def test_belief_ends_before_the_lease_by_the_clock_of_the_request() -> None:
+    """The answer came late; what counts is when it was asked for."""
+    one = machine()
+    one.answered(20, leading(0))
+    assert one.role(26.9) is Role.ACTIVE
+    assert one.role(27) is Role.PASSIVE
+    assert isinstance(one.step(27), Acquire)
+
+
+def test_renewals_that_fail_or_hang_keep_no_belief_alive() -> None:
+    """Stale belief: nothing is heard any more, so it ends when it has to, and the lease is asked for anew."""
+    one = machine()
+    one.answered(0, leading(0))
+    for now in (11.0, 21.0):
+        assert isinstance(one.step(now), Renew)
+        one.failed(now)
+        assert one.deadline == 27
+    assert one.role(26.9) is Role.ACTIVE
+    assert one.role(27) is Role.PASSIVE
+    assert isinstance(one.step(31), Acquire)
+
+
+def test_an_unknown_answer_neither_makes_nor_keeps_a_leader() -> None:
+    """The lease row is the truth, and it is asked again."""
+    one = machine()
+    one.answered(0, unknown())
+    assert one.role(0) is Role.PASSIVE
+    assert isinstance(one.step(10), Acquire)
+    one.answered(10, leading(10))
+    one.answered(20, unknown())
+    assert one.role(36.9) is Role.ACTIVE
+    assert one.role(37) is Role.PASSIVE
+
+
+def test_a_stolen_lease_ends_belief_at_once() -> None:
+    """Somebody took it over, by the store's word."""
+    one = machine()
+    one.answered(0, leading(0))
+    one.answered(10, led())
+    assert one.role(10) is Role.PASSIVE
+    assert one.leading is None
+    assert one.step(10) == Wait(20)
+
+
+def test_an_answer_that_comes_after_its_own_deadline_makes_no_leader() -> None:
+    """The process stood still between the request and the answer; it asks again at once."""
+    one = machine()
+    one.answered(40, leading(0))
+    assert one.role(40) is Role.PASSIVE
+    assert isinstance(one.step(40), Acquire)
+
+
+def test_an_answer_of_an_older_epoch_does_not_replace_a_newer_one() -> None:
+    """Late answers may overtake each other."""
+    one = machine()
+    newer = leading(20, epoch=5)
+    one.answered(20, newer)
+    one.answered(21, leading(1, epoch=4))
+    assert one.leading is newer
+    assert one.role(46.9) is Role.ACTIVE
+
+
+def test_a_renewed_lease_is_believed_in_for_longer() -> None:
+    """From the time of the renewal's request."""
+    one = machine()
+    one.answered(0, leading(0))
+    one.answered(11, leading(10))
+    assert one.role(36.9) is Role.ACTIVE
+    assert one.role(37) is Role.PASSIVE
+
+
+def test_who_has_stepped_down_believes_and_asks_no_more() -> None:
+    """Whatever answers still come."""
+    one = machine()
+    mine = leading(0)
+    one.answered(0, mine)
+    assert one.stop() is mine
+    assert one.role(1) is Role.PASSIVE
+    one.answered(2, leading(1, epoch=9))
+    assert one.role(2) is Role.PASSIVE
+    assert isinstance(one.step(1000), Wait)
+    assert machine().stop() is None
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.floats(0, 20),
+        st.sampled_from(["leading", "led", "unknown", "failed"]),
+        st.floats(0, 40),
+        st.integers(1, 4),
+    ),
+    max_size=20,
+)
+
+
+@given(EVENTS)
+def test_whatever_happens_nobody_believes_without_an_answer_that_still_holds(
+    events: list[tuple[float, str, float, int]],
+) -> None:
+    """Active means: an answer said so, its deadline less the margin is not over, and no later one denied it."""
+    one = machine()
+    now = 0.0
+    given_deadlines: list[float] = []
+    for passed, kind, took, epoch in events:
+        now += passed
+        assert one.role(now) is Role.PASSIVE or now < max(given_deadlines) - 3
+        match kind:
+            case "leading":
+                answer = leading(now - took, epoch)
+                given_deadlines.append(answer.deadline)
+                one.answered(now, answer)
+            case "led":
+                given_deadlines.clear()
+                one.answered(now, led())
+                assert one.role(now) is Role.PASSIVE
+            case "unknown":
+                one.answered(now, unknown())
+            case _:
+                one.failed(now)
+        step = one.step(now)
+        assert isinstance(step, Wait) or isinstance(step, Renew) is (one.role(now) is Role.ACTIVE)
+        assert not isinstance(step, Wait) or step.until > now

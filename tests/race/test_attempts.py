@@ -1,0 +1,151 @@
+"""Attempts under real races (P9): eight processes start attempts of the same owner."""
+
+from collections import Counter
+
+import pytest
+
+from raceproof import Attempts, Kept, Refused, Rejected, Spec, Started, connect
+from tests.contract.grounds import Ground
+from tests.contract.test_attempts import logins
+from tests.race.beside import beside, keys_at
+from tests.race.places import Place
+from tests.race.processes import Barrier, race
+
+WORKERS = 8
+ROUNDS = 8
+
+
+def prepared(place: Place, history: bool = False) -> tuple[Attempts, Spec[str]]:
+    with beside(place) as ground:
+        return logins(ground, history)
+
+
+def open_ones(ground: Ground, login: Spec[str]) -> list[str]:
+    return [key for status in ("pending", "scanned") for key in keys_at(ground, login, status)]
+
+
+def test_each_start_ends_exactly_its_predecessor_and_one_stays_open(place: Place) -> None:
+    """What each one superseded makes one chain from the first to the last: so there never were two at once."""
+    attempts, login = prepared(place, history=True)
+
+    def job(number: int, barrier: Barrier) -> list[tuple[str, str | None]]:
+        made = []
+        with connect(place.url) as db:
+            for turn in range(ROUNDS):
+                barrier.wait()
+                key = f"a{turn}-{number}"
+                answer = db.start_attempt(attempts, "ann", key, by=f"process {number}")
+                assert isinstance(answer, Started)
+                made.append((key, answer.superseded))
+                # whoever is no longer the active one can write nothing: its status says so
+                moved = db.move(login.moves["scan"], key)
+                assert moved.won or (isinstance(moved, Refused) and moved.status == "superseded")
+        return made
+
+    made = dict(one for found in race(job, WORKERS) for one in found)
+    assert len(made) == WORKERS * ROUNDS
+    ended = Counter(made.values())
+    assert max(ended.values()) == 1
+    (last,) = set(made) - set(ended)
+    with beside(place) as ground, connect(place.url) as db:
+        assert open_ones(ground, login) == [last]
+        successor: str | None = None
+        key: str | None = last
+        length = 0
+        while key is not None:
+            row, entries = ground.get(login, key), list(reversed(db.history(login, key)))
+            moves = [entry.move for entry in entries]
+            assert row["superseded_by"] == successor
+            # started, perhaps scanned, superseded: nothing after the end, nothing twice
+            assert moves[0] == "attempt"
+            assert moves[1:] in (
+                [["supersede"], ["scan", "supersede"]] if successor is not None else [[], ["scan"]]
+            )
+            successor, key, length = key, made[key], length + 1
+    assert length == len(made)
+
+
+def test_without_the_guard_an_owner_has_several_active_attempts(place: Place) -> None:
+    """The control: look for an open one, end it, insert the new one."""
+    _, login = prepared(place)
+
+    def job(number: int, barrier: Barrier) -> None:
+        with beside(place) as ground:
+            barrier.wait()
+            found = open_ones(ground, login)
+            barrier.wait()
+            if not found:
+                ground.put(login, f"a{number}", "pending", owner="ann")
+
+    race(job, WORKERS)
+    with beside(place) as ground:
+        assert len(open_ones(ground, login)) > 1
+
+
+@pytest.mark.parametrize("when_open", ["keep", "reject"])
+def test_of_many_who_keep_or_respect_an_open_one_exactly_one_starts(place: Place, when_open: str) -> None:
+    """The others learn which one it is."""
+    attempts, login = prepared(place)
+    owners = [f"owner {number}" for number in range(10)]
+
+    def job(number: int, barrier: Barrier) -> list[tuple[str, str]]:
+        told = []
+        with connect(place.url) as db:
+            for owner in owners:
+                barrier.wait()
+                answer = db.start_attempt(attempts, owner, f"{owner} {number}", when_open=when_open)  # type: ignore[arg-type]
+                active = answer.active if isinstance(answer, Rejected) else answer.key
+                assert isinstance(answer, Started | Kept | Rejected)
+                told.append((answer.outcome, str(active)))
+        return told
+
+    for answers in zip(*race(job, WORKERS), strict=True):
+        other = "kept" if when_open == "keep" else "rejected"
+        assert Counter(outcome for outcome, _ in answers) == {"started": 1, other: WORKERS - 1}
+        assert len({active for _, active in answers}) == 1
+    with beside(place) as ground:
+        assert len(open_ones(ground, login)) == len(owners)
+
+
+def test_the_same_start_by_many_makes_one_attempt(place: Place) -> None:
+    """Replays: one started it, the others are told the same; nothing is reset."""
+    attempts, login = prepared(place, history=True)
+    keys = [f"a{number}" for number in range(10)]
+
+    def job(number: int, barrier: Barrier) -> list[bool]:
+        told = []
+        with connect(place.url) as db:
+            for key in keys:
+                barrier.wait()
+                answer = db.start_attempt(attempts, "ann", key)
+                assert isinstance(answer, Started)
+                told.append(answer.replayed)
+                barrier.wait()
+        return told
+
+    for replayed in zip(*race(job, WORKERS), strict=True):
+        assert Counter(replayed) == {True: WORKERS - 1, False: 1}
+    with beside(place) as ground:
+        assert open_ones(ground, login) == [keys[-1]]
+
+
+def test_of_many_owners_who_want_one_key_one_gets_it_and_the_others_are_told(
+    place: Place,
+) -> None:
+    """Losing a race is a value, never an exception (L2)."""
+    attempts, _ = prepared(place)
+    keys = [f"x{number}" for number in range(10)]
+
+    def job(number: int, barrier: Barrier) -> list[str]:
+        told = []
+        with connect(place.url) as db:
+            for key in keys:
+                barrier.wait()
+                try:
+                    told.append(db.start_attempt(attempts, f"owner {number}", key).outcome)
+                except Exception as error:
+                    told.append(type(error).__name__)
+        return told
+
+    for outcomes in zip(*race(job, WORKERS), strict=True):
+        assert Counter(outcomes) == {"started": 1, "rejected": WORKERS - 1}
