@@ -22,6 +22,7 @@ import pytest
 from rich.cells import cell_len
 
 from raceproof.demo.report import question
+from raceproof.demo.scenes import SCENES
 
 DEMO = [sys.executable, "-W", "error", "-m", "raceproof.demo"]
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -39,12 +40,24 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Three seconds of racing, with the database kept."""
-    arguments = ["--assert", "--plain", "-o", "json", "--seconds", "3", "--keep", "--seed", "7"]
+    """Three seconds of racing over commands, with the database kept."""
+    arguments = [
+        "--only",
+        "commands",
+        "--assert",
+        "--plain",
+        "-o",
+        "json",
+        "--seconds",
+        "3",
+        "--keep",
+        "--seed",
+        "7",
+    ]
     environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("demo"))}
     ended = subprocess.run([*DEMO, *arguments], capture_output=True, text=True, env=environment)
     assert ended.returncode == 0, ended.stderr
-    result = json.loads(ended.stdout)
+    result = json.loads(ended.stdout)["commands"]
     return Run(result, ended.stderr, Path(result["database"]))
 
 
@@ -96,7 +109,7 @@ def test_the_printed_question_can_be_asked(run: Run) -> None:
 
 def test_a_narrow_terminal_shows_everything_within_its_width() -> None:
     """At 60 columns no line of the live page or of the report is cut or wrapped by the terminal."""
-    text = on_a_terminal(60, "--seconds", "1")
+    text = on_a_terminal(60, "--only", "commands", "--seconds", "1")
     lines = [line for line in re.split(r"[\r\n]+", CONTROL.sub("", text)) if line.strip()]
     assert max(cell_len(line.rstrip()) for line in lines) <= 60
     assert any(line.split() == ["unguarded", "raceproof"] for line in lines)
@@ -106,17 +119,17 @@ def test_a_narrow_terminal_shows_everything_within_its_width() -> None:
 
 def test_a_wide_terminal_has_both_codes_side_by_side() -> None:
     """At 140 columns the two listings stand beside each other."""
-    text = CONTROL.sub("", on_a_terminal(140, "--seconds", "1"))
+    text = CONTROL.sub("", on_a_terminal(140, "--only", "commands", "--seconds", "1"))
     assert re.search(r"status = fetch\(.*class Command\(", text)
 
 
 def test_no_color_takes_the_colours_and_leaves_the_words() -> None:
     """With NO_COLOR there is no colour, and right and wrong are still told apart."""
-    plain = on_a_terminal(80, "--seconds", "1", NO_COLOR="1")
+    plain = on_a_terminal(80, "--only", "commands", "--seconds", "1", NO_COLOR="1")
     assert not COLOUR.search(plain)
     assert "✗" in plain
     assert "✓" in plain
-    assert COLOUR.search(on_a_terminal(80, "--seconds", "1"))
+    assert COLOUR.search(on_a_terminal(80, "--only", "commands", "--seconds", "1"))
 
 
 def test_ctrl_c_ends_all_processes_without_a_traceback(tmp_path: Path) -> None:
@@ -160,15 +173,126 @@ demo(["--plain", "--seconds", "60"])
     assert "no paper left" in ended.stderr
 
 
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The scenes in their short form, with their databases kept."""
+    arguments = ["--assert", "--plain", "-o", "json", "--seconds", "2", "--keep", "--seed", "7"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("scenes"))}
+    only = [word for name in SCENES for word in ("--only", name)]
+    ended = subprocess.run([*DEMO, *only, *arguments], capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    result = json.loads(ended.stdout)
+    return Run(result, ended.stderr, Path(result["stale-worker"]["database"]).parent)
+
+
+def test_each_scene_goes_wrong_without_guards_and_never_with_them(scenes: Run) -> None:
+    """The figures are exact where the race is arranged: each pause makes four wrong writes, or none."""
+    assert list(scenes.result) == list(SCENES)
+    for name, scene in SCENES.items():
+        sides = scenes.result[name]["sides"]
+        wrong = [figure.name for figure in scene.figures if figure.wrong]
+        assert [sides["raceproof"][figure] for figure in wrong] == [0, 0]
+        assert sides["unguarded"][wrong[0]] > 0
+    jobs, slots = (scenes.result[name]["sides"] for name in ("stale-worker", "deploy-overlap"))
+    late = ("overwritten_by_a_late_worker", "finished_by_a_late_worker")
+    assert [jobs["unguarded"][figure] for figure in late] == [4, 4]
+    assert (jobs["raceproof"]["jobs_done"], jobs["raceproof"]["late_results_refused"]) == (16, 8)
+    assert (slots["unguarded"]["run_by_two_leaders"], slots["unguarded"]["writes_of_an_old_leader"]) == (8, 8)
+    assert (slots["raceproof"]["slots_run"], slots["raceproof"]["late_runs_refused"]) == (16, 8)
+
+
+def test_every_picture_arrives_once_although_sends_fail(scenes: Run) -> None:
+    """Counted again from what the receiver got."""
+    sides = scenes.result["callback-poller"]["sides"]
+    pictures = scenes.result["callback-poller"]["setting"]["pictures"]
+    with closing(sqlite3.connect(scenes.database / "callback-poller.db")) as connection:
+        sent = dict(connection.execute("SELECT side, count(*) FROM sent GROUP BY side"))
+        once = connection.execute(
+            "SELECT count(DISTINCT picture_id) FROM sent WHERE side = 'raceproof'"
+        ).fetchone()[0]
+    assert sent == {side: numbers["sends"] for side, numbers in sides.items()}
+    assert once == sent["raceproof"] == pictures
+    assert sent["unguarded"] > pictures
+    assert sides["raceproof"]["failed_sends"] > 0
+
+
+def test_an_old_leader_is_refused_for_its_epoch_and_not_only_for_the_slot(scenes: Run) -> None:
+    """In half of the rounds the slot is still due when it comes back: nothing but the epoch stands in its way."""
+    with closing(sqlite3.connect(scenes.database / "deploy-overlap.db")) as connection:
+        answers = dict(connection.execute("SELECT answer, count(*) FROM late GROUP BY answer"))
+    assert answers == {"refused: its epoch is over": 4, "refused: it has been run": 4}
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_all_scenarios_fit_on_a_terminal(columns: int) -> None:
+    """No line is wider than the terminal, no code is cut, and the last table has a row for each figure."""
+    text = on_a_terminal(columns, "--seconds", "1")
+    lines = [line.rstrip() for line in re.split(r"[\r\n]+", CONTROL.sub("", text)) if line.strip()]
+    assert max(map(cell_len, lines)) <= columns
+    whole = "\n".join(lines)
+    for scene in SCENES.values():
+        for code in (scene.code.unguarded, scene.code.guarded):
+            assert all(line.strip() in whole for line in code.splitlines())
+    ending = lines[lines.index("All scenarios") :]
+    for figure in (figure for scene in SCENES.values() for figure in scene.figures if figure.wrong):
+        assert any(figure.label in line and line.endswith("0 ✓") for line in ending)
+
+
+@pytest.mark.parametrize("scenario", list(SCENES))
+def test_ctrl_c_in_a_scene_ends_all_processes_also_a_paused_one(tmp_path: Path, scenario: str) -> None:
+    """A stopped process hears no polite signal; it is ended all the same."""
+    with racing(tmp_path, scenario) as demo:
+        children = children_of(demo.pid)
+        assert len(children) == 2 * len(SCENES[scenario].cast) + 2
+        if scenario != "callback-poller":
+            wait_for_a_paused_one(children)
+        os.killpg(demo.pid, signal.SIGINT)
+        _, stderr = demo.communicate()
+    assert demo.returncode == 130
+    assert "Traceback" not in stderr
+    assert stderr.endswith("interrupted\n")
+    assert not [child for child in children if is_alive(child)]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_demo_takes_a_paused_process_along(tmp_path: Path) -> None:
+    """Nobody is there to wake it up any more."""
+    with racing(tmp_path, "stale-worker") as demo:
+        children = children_of(demo.pid)
+        wait_for_a_paused_one(children)
+        demo.kill()
+    while any(is_alive(child) for child in children):
+        time.sleep(0.01)
+
+
+def test_a_process_of_a_scene_that_fails_is_reported() -> None:
+    """The director would wait for it in vain."""
+    code = """
+from raceproof.demo.command import demo
+from raceproof.demo.scenes import jobs
+
+def broken(self, job_id):
+    raise ValueError("no ink left")
+
+jobs.Guarded.finish = broken
+demo(["--only", "stale-worker", "--plain", "--seconds", "60"])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "a process of the demo failed: raceproof worker-1" in ended.stderr
+    assert "no ink left" in ended.stderr
+
+
 class racing:
     """A demo in the middle of its race, in a session of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, scenario: str = "commands") -> None:
         self._folder = folder
+        self._scenario = scenario
 
     def __enter__(self) -> "subprocess.Popen[str]":
         self._demo = subprocess.Popen(
-            [*DEMO, "--plain", "--seconds", "600"],
+            [*DEMO, "--only", self._scenario, "--plain", "--seconds", "600"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -221,6 +345,11 @@ def everything(terminal: int) -> Iterator[bytes]:
 def children_of(parent: int) -> list[int]:
     processes = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
     return [pid for pid in processes if state_and_parent(pid)[1] == str(parent)]
+
+
+def wait_for_a_paused_one(children: list[int]) -> None:
+    while not any(state_and_parent(child)[0] == "T" for child in children):
+        time.sleep(0.001)
 
 
 def is_alive(pid: int) -> bool:

@@ -11,12 +11,11 @@ import pytest
 
 from raceproof import Moved, Refused, bind
 from raceproof.demo.audit import Tally, Write, Wrong, judge
-from raceproof.demo.command import problem_of
 from raceproof.demo.commands import Command, Status
 from raceproof.demo.database import connect_file, create
 from raceproof.demo.plan import fates
 from raceproof.demo.race import Score, Setting, Standing
-from raceproof.demo.report import CALL, DECLARATION
+from raceproof.demo.report import CALL, DECLARATION, problem_of
 from raceproof.demo.sides import RACEPROOF, UNGUARDED, Guarded, Unguarded
 
 OPEN = {"QUEUED", "SENT", "ACK"}

@@ -12,14 +12,15 @@ from random import randrange
 from types import FrameType
 
 import click
-from rich.console import Console
-from rich.live import Live
+from rich.console import Console, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
 
-from raceproof.demo.example import Example, choose
-from raceproof.demo.page import live, opening, progress_line
-from raceproof.demo.race import ActorFailed, Race, Setting, Standing, race
-from raceproof.demo.report import numbers, question, report
-from raceproof.demo.sides import RACEPROOF, UNGUARDED
+from raceproof.demo.children import ActorFailed
+from raceproof.demo.layout import board, indented, program
+from raceproof.demo.race import Setting
+from raceproof.demo.showing import SCENARIOS, Showing, Shown
 
 INTERRUPTED = 130
 COMMANDS_EACH_SECOND = 40
@@ -27,17 +28,27 @@ COMMANDS_EACH_SECOND = 40
 
 @click.command()
 @click.option(
-    "--seconds", type=click.FloatRange(1, 600), default=9, show_default=True, help="How long to race."
+    "--only",
+    type=click.Choice(SCENARIOS),
+    multiple=True,
+    help="Show this scenario and no other; can be given again.  [default: all]",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1, 600),
+    default=9,
+    show_default=True,
+    help="How long to race over commands; the rest takes a third each.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1, 32),
     default=3,
     show_default=True,
-    help="Answer handlers on each side.",
+    help="Handlers of answers to commands, on each side.",
 )
 @click.option(
-    "--commands", type=click.IntRange(1, 100_000), help="Rows to race over.  [default: 40 a second]"
+    "--commands", type=click.IntRange(1, 100_000), help="Commands to race over.  [default: 40 a second]"
 )
 @click.option("--seed", type=int, help="The same seed gives the same commands and delays.  [default: random]")
 @click.option(
@@ -48,7 +59,7 @@ COMMANDS_EACH_SECOND = 40
     help="Multiply what publishing and handling take; 0 for no delay at all.",
 )
 @click.option("--plain", is_flag=True, help="No live display: a line each second.")
-@click.option("--keep", is_flag=True, help="Keep the database.")
+@click.option("--keep", is_flag=True, help="Keep the databases.")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="The form of the result."
 )
@@ -61,6 +72,7 @@ COMMANDS_EACH_SECOND = 40
 @click.pass_context
 def demo(
     context: click.Context,
+    only: tuple[str, ...],
     seconds: float,
     workers: int,
     commands: int | None,
@@ -73,8 +85,14 @@ def demo(
 ) -> None:
     """See rows race, with and without raceproof.
 
-    Real processes record what happens to commands, all at once: on one side with the usual code, on the other with
-    guarded moves. An audit in the database counts what went wrong.
+    Real processes race over the same rows: on one side with the usual code, on the other with raceproof. The database
+    counts what goes wrong.
+
+    \b
+      commands         what happens to commands is recorded by all at once
+      callback-poller  both learn of the same picture, and both send it
+      deploy-overlap   two instances, and both believe that they lead
+      stale-worker     a worker wakes up and finishes what another one did
     """
     setting = Setting(
         seconds=seconds,
@@ -84,67 +102,54 @@ def demo(
         delay=delay,
     )
     try:
-        problem = _run(setting, plain, keep, output)
+        problems = _run(only or SCENARIOS, setting, plain, keep, output)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         context.exit(INTERRUPTED)
     except ActorFailed as failure:
         raise click.ClickException(f"a process of the demo failed: {failure}") from None
-    if asserting and problem:
-        raise click.ClickException(problem)
+    if asserting and problems:
+        raise click.ClickException("; ".join(problems))
 
 
-def _run(setting: Setting, plain: bool, keep: bool, output: str) -> str | None:
-    """Race and print the result; says why it does not show what it should, if it does not."""
+def _run(names: tuple[str, ...], setting: Setting, plain: bool, keep: bool, output: str) -> list[str]:
+    """Show all these and print what came of them; says why they do not show what they should, if they do not."""
     console = Console(stderr=output == "json", highlight=False)
-    with _terminable(), _folder(keep) as folder:
-        database = folder / "demo.db"
-        standing, example = _watch(setting, database, console, plain)
-    kept = database if keep else None
-    if output == "json":
-        click.echo(json.dumps(numbers(standing, example, kept), indent=2))
-    else:
-        console.print(*report(standing, example, kept, console.width), sep="\n")
-        if kept:
-            console.print(question(example, kept), soft_wrap=True, markup=False)
-    return problem_of(standing)
-
-
-def _watch(
-    setting: Setting, database: Path, console: Console, plain: bool
-) -> tuple[Standing, Example | None]:
-    """Race, and show it."""
-    console.print(opening(setting))
     plain = plain or not console.is_terminal or console.is_dumb_terminal
-    with race(setting, database) as racing:
-        standing = _lines(racing) if plain else _screen(racing, console)
-        return standing, choose(racing.connection)
+    shown: dict[str, Shown] = {}
+    with _terminable(), _folder(keep) as folder:
+        showing = Showing(setting, folder, console, plain, output == "table", keep)
+        for name in dict.fromkeys(names):
+            if shown:
+                console.print("", Rule(style="dim"), "", sep="\n")
+            shown[name] = showing.show(name)
+    if output == "json":
+        click.echo(json.dumps({name: one.numbers for name, one in shown.items()}, indent=2))
+    else:
+        console.print(*_ending(shown, folder if keep else None, console.width), sep="\n")
+        for one in shown.values():
+            if one.question:
+                console.print(one.question, soft_wrap=True, markup=False)
+    return [one.problem for one in shown.values() if one.problem]
 
 
-def _lines(racing: Race) -> Standing:
-    for standing in racing.standings(every=1):
-        click.echo(progress_line(standing), err=True)
-    return standing
-
-
-def _screen(racing: Race, console: Console) -> Standing:
-    with Live(console=console, auto_refresh=False, transient=True) as screen:
-        for standing in racing.standings(every=0.1):
-            screen.update(live(standing, racing.refusals(), console.width), refresh=True)
-    return standing
-
-
-def problem_of(standing: Standing) -> str | None:
-    """Why the run does not show what it should."""
-    unguarded, guarded = standing.scores[UNGUARDED], standing.scores[RACEPROOF]
-    if guarded.tally.wrong.total():
-        counts = (f"{number} {wrong}" for wrong, number in guarded.tally.wrong.items())
-        return f"raceproof went wrong: {', '.join(counts)}"
-    if not guarded.outcomes["moved"]:
-        return "raceproof moved nothing"
-    if not unguarded.tally.wrong.total():
-        return "the unguarded side did not go wrong"
-    return None
+def _ending(shown: dict[str, Shown], folder: Path | None, width: int) -> list[RenderableType]:
+    """All scenarios in one table, and where to look."""
+    parts: list[RenderableType] = ["", Rule(style="dim"), ""]
+    if len(shown) > 1:
+        rows = [row for one in shown.values() for row in one.summary]
+        parts += [Text("All scenarios", "bold"), "", board(rows, width), ""]
+    places = Table.grid(padding=(0, 2))
+    places.add_column(no_wrap=True)
+    places.add_column(style="dim")
+    places.add_row("docs/tour.md", "the idea, step by step")
+    places.add_row("src/raceproof/demo", "sides.py, scenes/: the code that raced")
+    places.add_row(f"{program()} demo --delay 0", "the same without the delays")
+    if len(shown) > 1:
+        places.add_row(f"{program()} demo --only {next(reversed(shown))}", "this one alone")
+    if folder is None:
+        places.add_row(f"{program()} demo --keep", "keeps the databases, to ask why")
+    return [*parts, Text("Where to look", "bold"), "", indented(places), *([""] if folder else [])]
 
 
 @contextmanager

@@ -1,25 +1,19 @@
-"""The screen while it races: what is racing, and how both sides stand.
+"""The screen while commands are raced for: what is racing, and how both sides stand."""
 
-Colours are the terminal's own red and green, so that they suit a light and a dark one; nothing is told by colour alone.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from raceproof.demo.audit import Wrong
+from raceproof.demo.layout import Row, board, clock, indented, latest, live_page, named, verdict
 from raceproof.demo.plan import DEADLINE, HANDLING, PUBLISHING
 from raceproof.demo.race import Refusal, Setting, Standing
 from raceproof.demo.sides import RACEPROOF, SIDES, UNGUARDED
 
 WIDE = 110
-NARROW = 72
-BAD = "bold red"
-GOOD = "bold green"
+"""Where what happened last has room beside the numbers."""
 
 _LABELS = {
     Wrong.BACKWARDS: ("moved backwards", "ACK → SENT"),
@@ -34,15 +28,15 @@ def opening(setting: Setting) -> RenderableType:
     publishing, handling = (_milliseconds(between, setting.delay) for between in (PUBLISHING, HANDLING))
     return Group(
         Text.assemble(
-            ("raceproof demo", "bold"),
+            ("commands", "bold"),
             f" · {setting.processes} processes race over {setting.commands:,} rows · seed {setting.seed}",
         ),
         "",
         "A controller sends commands to devices through a message broker:",
-        _indented("QUEUED → SENT → ACK → DONE, or another end; SEND_FAILED → SENT"),
+        indented("QUEUED → SENT → ACK → DONE, or another end; SEND_FAILED → SENT", below=1),
         "These processes record what happens, each on a connection of its own:",
-        _indented(
-            _named(
+        indented(
+            named(
                 ("dispatcher", f"publishes a command ({publishing}), then records SENT"),
                 (
                     f"handlers ×{setting.handlers}",
@@ -50,51 +44,48 @@ def opening(setting: Setting) -> RenderableType:
                 ),
                 ("sweeper", f"records TIMEOUT for what is open after {DEADLINE * 1000:.0f} ms"),
                 ("re-sender", "publishes SEND_FAILED ones again, then records SENT"),
-            )
+            ),
+            below=1,
         ),
         "All this twice at once, the same commands with the same delays:",
-        _indented(
-            _named(
+        indented(
+            named(
                 (UNGUARDED, "reads the status, checks it, does the work, UPDATEs"),
                 (RACEPROOF, "does the work, makes one guarded move"),
-            )
+            ),
+            below=1,
         ),
     )
 
 
 def live(standing: Standing, refusals: list[Refusal], width: int) -> RenderableType:
     """How it stands, with what happened last."""
-    board = scoreboard(standing, width)
-    if width < WIDE:
-        return Group(board, "", _latest(standing, refusals, 1), "", _clock(standing, width))
-    beside = Table.grid(padding=(0, 4))
-    beside.add_row(board, _latest(standing, refusals, 5))
-    return Group(beside, "", _clock(standing, width))
+    seconds = standing.setting.seconds
+    elapsed = min(standing.elapsed, seconds)
+    return live_page(
+        scoreboard(standing, width),
+        _latest(standing, refusals, 1 if width < WIDE else 5),
+        clock(elapsed, seconds, f"{elapsed:.1f} of {seconds:g} s", width),
+        beside=width >= WIDE,
+    )
 
 
 def scoreboard(standing: Standing, width: int) -> Table:
     """Both sides in numbers."""
-    board = Table(box=None, padding=(0, 1), header_style="bold")
-    board.add_column("", no_wrap=True)
-    if width >= NARROW:
-        board.add_column("", no_wrap=True, style="dim")
-    for side in SIDES:
-        board.add_column(side, justify="right", no_wrap=True, min_width=11)
+    return board(_rows(standing), width)
 
-    def add(label: str, example: str, values: Iterable[str | Text]) -> None:
-        board.add_row(label, *([example] if width >= NARROW else []), *values)
 
-    scores = [standing.scores[side] for side in SIDES]
+def _rows(standing: Standing) -> Iterator[Row | None]:
+    one, other = (standing.scores[side] for side in SIDES)
     for outcome, label in (("moved", "moves made"), ("already", "already there"), ("refused", "refused")):
-        add(label, "", (f"{score.outcomes[outcome]:,}" for score in scores))
-    board.add_row()
+        yield label, "", f"{one.outcomes[outcome]:,}", f"{other.outcomes[outcome]:,}"
+    yield None
     for wrong, (label, example) in _LABELS.items():
-        add(label, example, (_verdict(score.tally.wrong[wrong]) for score in scores))
-    board.add_row()
+        yield label, example, verdict(one.tally.wrong[wrong]), verdict(other.tally.wrong[wrong])
+    yield None
     total = f"of {standing.setting.commands:,}"
-    add("commands gone wrong", total, (_verdict(len(score.tally.broken)) for score in scores))
-    add("still wrong at the end", total, (_verdict(score.tally.misled) for score in scores))
-    return board
+    yield "commands gone wrong", total, verdict(len(one.tally.broken)), verdict(len(other.tally.broken))
+    yield "still wrong at the end", total, verdict(one.tally.misled), verdict(other.tally.misled)
 
 
 def progress_line(standing: Standing) -> str:
@@ -108,56 +99,12 @@ def progress_line(standing: Standing) -> str:
 
 
 def _latest(standing: Standing, refusals: list[Refusal], most: int) -> RenderableType:
-    """What went wrong last on one side, and what was refused last on the other."""
     wrong = [
         (one.cmd_id, one.actor, f"wrote {one.after} over {one.before}")
         for one in reversed(standing.scores[UNGUARDED].tally.recent)
     ]
     refused = [(one.cmd_id, one.actor, f"refused {one.target} at {one.found}") for one in refusals]
-    lists = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        lists.add_column(no_wrap=True, overflow="ellipsis")
-    for title, style, lines in ((f"{UNGUARDED} ✗", BAD, wrong), (f"{RACEPROOF} ✓", GOOD, refused)):
-        for place in range(most):
-            line = lines[place] if place < len(lines) else ("", "", "")
-            lists.add_row(Text("" if place else title, style), *line)
-        if most > 1:
-            lists.add_row()
-    return Padding(lists, (0, 0, 0, 1), expand=False)
-
-
-def _clock(standing: Standing, width: int) -> RenderableType:
-    seconds = standing.setting.seconds
-    line = Table.grid(padding=(0, 2))
-    line.add_row(
-        ProgressBar(
-            seconds,
-            min(standing.elapsed, seconds),
-            width=min(width, 78) - 22,
-            style="dim",
-            complete_style="default",
-            finished_style="default",
-        ),
-        f"{min(standing.elapsed, seconds):.1f} of {seconds:g} s",
-    )
-    return line
-
-
-def _verdict(number: int) -> Text:
-    return Text(f"{number:,} ✗", BAD) if number else Text("0 ✓", GOOD)
-
-
-def _named(*rows: tuple[str, str]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True, min_width=11)
-    table.add_column()
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _indented(what: RenderableType) -> Padding:
-    return Padding(what, (0, 0, 1, 2), expand=False)
+    return latest(wrong, refused, most)
 
 
 def _milliseconds(between: tuple[float, float], delay: float) -> str:

@@ -19,10 +19,6 @@ QUIET = 0.5
 """When all commands have ended and nobody has written for so long, the race is over."""
 
 
-class ActorFailed(Exception):
-    """A process of the demo died; this says of what."""
-
-
 @dataclass(frozen=True)
 class Setting:
     """What a race is about."""
@@ -84,8 +80,7 @@ class Race:
         while True:
             written = self.auditor.read()
             elapsed = self._processes.elapsed
-            if failure := self._processes.failure():
-                raise ActorFailed(failure)
+            self._processes.check()
             if written or not self._all_ended():
                 quiet_since = elapsed
             yield self.standing()

@@ -1,24 +1,20 @@
-"""The screen after the race: the numbers, one command that went wrong, the code that made the difference, where to look."""
+"""The screen after the race over commands: the numbers, one that went wrong, and the code that made the difference."""
 
-import os
-import sys
 from pathlib import Path
-from shutil import which
 from typing import Any
 from urllib.parse import quote
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from raceproof.demo.audit import Wrong
 from raceproof.demo.commands import Status
 from raceproof.demo.example import Example, Step
-from raceproof.demo.page import BAD, GOOD, WIDE, scoreboard
+from raceproof.demo.layout import BAD, GOOD, Row, indented, listings, program, side_by_side, verdict
+from raceproof.demo.page import scoreboard
 from raceproof.demo.race import Standing
-from raceproof.demo.sides import RACEPROOF, UNGUARDED
+from raceproof.demo.sides import RACEPROOF, SIDES, UNGUARDED
 
 UNGUARDED_CODE = """\
 status = fetch("SELECT status FROM commands"
@@ -44,14 +40,12 @@ answer = db.move(Command.send, cmd_id, by="dispatcher")
 """
 
 
-def report(
-    standing: Standing, example: Example | None, database: Path | None, width: int
-) -> list[RenderableType]:
+def report(standing: Standing, example: Example | None, width: int) -> list[RenderableType]:
     """Everything that is printed at the end."""
-    parts: list[RenderableType] = [Rule(style="dim"), _verdict(standing), "", scoreboard(standing, width), ""]
+    parts: list[RenderableType] = [_verdict(standing), "", scoreboard(standing, width), ""]
     if example:
         parts += [*_story(example, width), ""]
-    return [*parts, *_code(width), "", *_further(database)]
+    return [*parts, *listings(UNGUARDED_CODE, (4, 5), f"{DECLARATION}\n{CALL}", (5,), width)]
 
 
 def numbers(standing: Standing, example: Example | None, database: Path | None) -> dict[str, Any]:
@@ -87,6 +81,25 @@ def numbers(standing: Standing, example: Example | None, database: Path | None) 
     }
 
 
+def summary(standing: Standing) -> Row:
+    """The row of this race in the table of all."""
+    unguarded, guarded = (verdict(len(standing.scores[side].tally.broken)) for side in SIDES)
+    return "commands gone wrong", "commands", unguarded, guarded
+
+
+def problem_of(standing: Standing) -> str | None:
+    """Why the race does not show what it should."""
+    unguarded, guarded = standing.scores[UNGUARDED], standing.scores[RACEPROOF]
+    if guarded.tally.wrong.total():
+        counts = (f"{number} {wrong}" for wrong, number in guarded.tally.wrong.items())
+        return f"raceproof went wrong: {', '.join(counts)}"
+    if not guarded.outcomes["moved"]:
+        return "raceproof moved nothing"
+    if not unguarded.tally.wrong.total():
+        return "the unguarded side did not go wrong"
+    return None
+
+
 def _verdict(standing: Standing) -> Text:
     total = standing.setting.commands
     unguarded, guarded = (len(standing.scores[side].tally.broken) for side in (UNGUARDED, RACEPROOF))
@@ -103,7 +116,7 @@ def _story(example: Example, width: int) -> list[RenderableType]:
     return [
         Text.assemble(("What went wrong", "bold"), f", as command {example.cmd_id} shows"),
         "",
-        _side_by_side(_steps(UNGUARDED, example.unguarded), _steps(RACEPROOF, example.guarded), width),
+        side_by_side(_steps(UNGUARDED, example.unguarded), _steps(RACEPROOF, example.guarded), width),
         *(["", example.moral] if example.moral else []),
     ]
 
@@ -122,39 +135,7 @@ def _steps(side: str, steps: tuple[Step, ...]) -> RenderableType:
             Text(step.what, style),
             Text(mark + step.remark, style or "dim"),
         )
-    return Group(Text(side, "bold"), _indented(table))
-
-
-def _code(width: int) -> list[RenderableType]:
-    unguarded = _listing(UNGUARDED, UNGUARDED_CODE, (4, 5), BAD)
-    guarded = _listing(RACEPROOF, f"{DECLARATION}\n{CALL}", (5,), GOOD)
-    return [
-        Text("The lines that made the difference", "bold"),
-        "",
-        _side_by_side(unguarded, guarded, width),
-    ]
-
-
-def _listing(side: str, code: str, telling: tuple[int, ...], style: str) -> RenderableType:
-    lines = []
-    for number, line in enumerate(code.splitlines()):
-        text, mark, comment = line.partition("# ")
-        style_here = style if number in telling else ""
-        lines.append(Text.assemble((text, style_here), (mark + comment, "dim"), no_wrap=True))
-    return Group(Text(side, "bold"), _indented(*lines))
-
-
-def _further(database: Path | None) -> list[RenderableType]:
-    places = Table.grid(padding=(0, 2))
-    places.add_column(no_wrap=True)
-    places.add_column(style="dim")
-    places.add_row("docs/tour.md", "the idea, step by step")
-    places.add_row("src/raceproof/demo/sides.py", "the two pieces of code that raced")
-    program = _program()
-    places.add_row(f"{program} demo --delay 0", "the same without the delays")
-    if database is None:
-        places.add_row(f"{program} demo --keep", "keeps the database, to ask it why")
-    return [Text("Where to look", "bold"), "", _indented(places), *([""] if database else [])]
+    return Group(Text(side, "bold"), indented(table))
 
 
 def question(example: Example | None, database: Path) -> str:
@@ -162,25 +143,7 @@ def question(example: Example | None, database: Path) -> str:
     cmd_id, status = (example.cmd_id, example.after) if example else ("c-0001", Status.SENT)
     return (
         f"  # both tables and the audit: {database}\n"
-        f"  {_program()} explain Command {cmd_id} --to {status} \\\n"
+        f"  {program()} explain Command {cmd_id} --to {status} \\\n"
         f"    --app raceproof.demo.commands:Command \\\n"
         f"    --url sqlite:///{quote(str(database))}"
     )
-
-
-def _program() -> str:
-    """How to call the command line from here."""
-    beside = Path(sys.executable).with_name("raceproof")
-    return "raceproof" if which("raceproof") or not beside.exists() else os.path.relpath(beside)
-
-
-def _side_by_side(left: RenderableType, right: RenderableType, width: int) -> RenderableType:
-    if width < WIDE:
-        return _indented(left, "", right)
-    both = Table.grid(padding=(0, 4))
-    both.add_row(left, right)
-    return _indented(both)
-
-
-def _indented(*what: RenderableType) -> Padding:
-    return Padding(Group(*what), (0, 0, 0, 2), expand=False)
