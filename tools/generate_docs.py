@@ -8,20 +8,33 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, NamedTuple
 
+from raceproof.attempts import start_request
+from raceproof.claims import claim_request
 from raceproof.cli.statements import Shown, statements_of
+from raceproof.deliveries import DeliveryState, Turn, turn_request
 from raceproof.diagram import mermaid
 from raceproof.guard import guard_ddl
+from raceproof.inbox import Inbox, inbox_ddl
+from raceproof.intake import Arrival
+from raceproof.leases import Lease, lease_ddl
 from raceproof.lifecycle import Lifecycle
+from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
 from raceproof.moves.redis import SCRIPT
-from raceproof.schema import history_ddl
+from raceproof.moves.request import request
+from raceproof.outcome import Claim
+from raceproof.predicate import EpochGuard
+from raceproof.primitives import Primitives
+from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
+from raceproof.statement import Program, Rows, prepare, source
 from tools import mutate
 
 ROOT = Path(__file__).parents[1]
@@ -110,18 +123,174 @@ def _statement(shown: Shown) -> str:
         arguments = [
             f"-- ARGV[{place}] {value or repr('')}" for place, value in enumerate(shown.parameters, 1)
         ]
-        return "\n".join([title, *keys, *arguments])
+        return "\n".join([title, *keys, *arguments, shown.text.removesuffix(SCRIPT)]).rstrip()
     values = ", ".join(f"{place} {value}" for place, value in enumerate(shown.parameters, 1))
     return "\n".join([title, *([f"-- {values}"] if values else []), f"{shown.text};"])
 
 
-def lua() -> str:
-    return _fence("lua", SCRIPT)
+def lua(primitive: str = "moves") -> str:
+    return _fence("lua", source(f"raceproof.{primitive}", "redis.lua"))
 
 
 def ddl(what: str, dialect: Dialect) -> str:
-    made = {"history": history_ddl, "guards": guard_ddl}[what](_command(), dialect)
-    return _fence("sql", made)
+    made: dict[str, Callable[[], str]] = {
+        "history": lambda: history_ddl(_command(), dialect),
+        "guards": lambda: guard_ddl(_command(), dialect),
+        "claims": lambda: claim_index_ddl(_declared("jobs").Job.work, dialect),
+        "attempts": lambda: attempt_index_ddl(_declared("logins").logins, dialect),
+        "leases": lambda: lease_ddl(dialect),
+        "inbox": lambda: inbox_ddl(dialect),
+    }
+    return _fence("sql", made[what]())
+
+
+def guard() -> str:
+    """What the guard of a leader adds to the WHERE of a write on PostgreSQL."""
+    predicate = EpochGuard("postgres", "raceproof_lease", "<name>", 0)
+    return _fence("sql", prepare("", predicate.text("leader"), "dollar").text)
+
+
+# Statements of the other primitives: their programs are run against a store that gives these rows
+
+
+class Call(NamedTuple):
+    """A call of a primitive, by the name of the method that makes it."""
+
+    method: str
+    program: Program[Any]
+    rows: Mapping[str, Rows] = {}
+
+
+def sent(primitive: str, store: str, *wanted: str) -> str:
+    """What calls of a primitive send to a store: `METHOD/STATEMENT …`, for what the examples declare."""
+    moves = {
+        "postgres": PostgresMoves("dollar", 18),
+        "sqlite": SqliteMoves("question"),
+        "redis": RedisMoves(),
+    }
+    found: dict[str, Shown] = {}
+    for call in _CALLS[primitive](Primitives(moves[store])):
+        for one in _traced(call):
+            found.setdefault(f"{call.method}/{one.name}", one)
+    if missing := [name for name in wanted if name not in found]:
+        raise SystemExit(f"{', '.join(missing)} is not sent to {store}; sent are {', '.join(found)}")
+    return _fence("sql", "\n\n".join(_statement(found[name]) for name in wanted))
+
+
+def _traced(call: Call) -> Iterator[Shown]:
+    try:
+        statement = next(call.program)
+        while True:
+            begins = statement.name == "begin"
+            text = "BEGIN IMMEDIATE" if begins and statement.params else statement.text
+            if statement.keys:
+                text = ""  # a script, which its page shows in full
+            values = () if begins else statement.params
+            told = tuple("NULL" if value is None else _UUID.sub("<token>", str(value)) for value in values)
+            name = statement.name.split()[0]
+            yield Shown(name, text, told, tuple(statement.keys), call.method)
+            statement = call.program.send(call.rows.get(name, ()))
+    except StopIteration:
+        return
+
+
+_UUID = re.compile("[0-9a-f]{32}")
+
+
+def _declared(module: str) -> Any:
+    """An example's module, for what it declares."""
+    if str(EXAMPLES) not in sys.path:
+        sys.path.insert(0, str(EXAMPLES))
+    return import_module(module)
+
+
+def _claims(primitives: Primitives) -> Iterator[Call]:
+    job, claims = _declared("jobs").Job, primitives.claims
+    claim = job.work
+    asked = claim_request(claim, limit=10, by="<by>")
+    held = [Claim("<job_id>", claim, "<fence>", "<by>", 1, "QUEUED", 0.0, None)]
+    row = ("<job_id>", "QUEUED", "<job_id>")
+    found: dict[str, Any] = {
+        "move.partitioned": [(False,)],
+        "move.types": [("job_id", "text"), ("result", "text"), ("fence", "bigint")],
+        "claim.due": [row],
+        "claim.take": [("<job_id>", 1, 1, None)],
+        "claim.spent": [row],
+        "claim.set_aside": [("<job_id>", 3, None)],
+    }
+    if isinstance(primitives.moves, RedisMoves):
+        found = {key: [[b"kept"]] for key in ("claim.acquire", "claim.set_aside")}
+        found |= {key: [[b"missing"]] for key in ("claim.one", "claim.renew", "claim.give_back")}
+        found["claim.due"] = [b"<job_id>"]
+    yield Call("claim", claims.acquire(asked), found)
+    yield Call("claim", claims.set_aside(asked), found)
+    yield Call("claim_one", claims.one(asked, "<job_id>"), found)
+    yield Call("renew", claims.renew(held, claim.lease, None, "<token>"), found)
+    yield Call("fail", claims.give_back(held, [1.0], False, "<reason>", None), found)
+    yield Call("release", claims.give_back(held, [0.0], True, "<reason>", None), found)
+    yield Call("offer", claims.offer(claim, [("<job_id>",)]), found)
+    if isinstance(primitives.moves, PostgresMoves):
+        asked_moves = [request(job.finish, one, set={"result": "<result>"}) for one in held]
+        yield Call(
+            "move_many", primitives.moves.many(asked_moves), found | {"move.fenced": [(1, "RUNNING", None)]}
+        )
+
+
+def _deliveries(primitives: Primitives) -> Iterator[Call]:
+    pictures, deliveries = _declared("pictures"), primitives.deliveries
+    for prefix, delivery in (("", pictures.picture), ("receipt:", pictures.receipt)):
+        asked = turn_request(delivery, "<job_id>", by="<by>")
+        turn = Turn("<job_id>", delivery, "<fence>", "", "<by>", 1, DeliveryState.SENDING, False, 0.0)
+        found: dict[str, Rows] = {"delivery.look": [("sending", None, None, True, False)]}
+        yield Call(prefix + "take_turn", deliveries.take(asked), found)
+        for method, state in (
+            ("sending", DeliveryState.SENDING),
+            ("delivered", DeliveryState.DELIVERED),
+            ("not_sent", DeliveryState.FAILED),
+            ("uncertain", DeliveryState.UNCERTAIN),
+        ):
+            yield Call(prefix + method, deliveries.mark(turn, state, "<error>", None), found)
+        yield Call(prefix + "resolve", deliveries.resolve(asked, DeliveryState.DELIVERED, "<error>"), found)
+
+
+def _attempts(primitives: Primitives) -> Iterator[Call]:
+    attempts = _declared("logins").logins
+    asked = start_request(attempts, "<user_id>", "<login_id>", by="<by>")
+    found: dict[str, Any] = {
+        "attempt.look": [("pending", "<user_id>", True, True, "<the open one>")],
+        "move.swift": [("pending", None)],
+        "move.write": [(None, "<the open one>")],
+        "attempt.insert": [("<login_id>",)],
+        "attempt.pointer": [b"<the open one>"],
+        "attempt.start": [b"started", b"<the open one>"],
+    }
+    yield Call("start_attempt", primitives.attempts.start(asked), found)
+
+
+def _leases(primitives: Primitives) -> Iterator[Call]:
+    lease, leases = Lease("<name>"), primitives.leases
+    found: dict[str, Any] = {}
+    if isinstance(primitives.moves, RedisMoves):
+        found = {key: [0, b"", b"0", b""] for key in ("lease.acquire", "lease.renew", "lease.release")}
+    yield Call("lead", leases.acquire(lease, "<by>", False, False, None), found)
+    yield Call("keep_leading", leases.renew(lease, "<by>", 0, None), found)
+    yield Call("step_down", leases.release(lease, "<by>", 0, None), found)
+
+
+def _inbox(primitives: Primitives) -> Iterator[Call]:
+    arrival = Arrival("<source>", "<event_id>", b"<body>", ordering_key="<ordering_key>")
+    found: dict[str, Any] = {"inbox.receive": [1]} if isinstance(primitives.moves, RedisMoves) else {}
+    yield Call("receive", primitives.inbox.receive(Inbox(), [arrival], None), found)
+    yield Call("forget_events", primitives.inbox.forget(Inbox(), 1000, None))
+
+
+_CALLS: dict[str, Callable[[Primitives], Iterator[Call]]] = {
+    "attempts": _attempts,
+    "claims": _claims,
+    "deliveries": _deliveries,
+    "inbox": _inbox,
+    "leases": _leases,
+}
 
 
 def mutations(promise: str) -> str:
@@ -186,9 +355,11 @@ KINDS: dict[str, Callable[..., str]] = {
     "ddl": ddl,
     "diagram": diagram,
     "example": example,
+    "guard": guard,
     "lua": lua,
     "mutations": mutations,
     "output": output,
+    "sent": sent,
     "statements": statements,
 }
 

@@ -1,4 +1,4 @@
-"""A worker that sleeps past its time, wakes up and finishes late: what two queues make of it. Run it, it takes seconds.
+"""A worker that sleeps past its time, wakes up and finishes late: what two queues and we make of it. It takes seconds.
 
 Worker A takes the job and is stopped (SIGSTOP) for longer than its heartbeat allows. The queue's own means for stalled
 jobs give the job to worker B, which succeeds. A wakes up, and its late attempt fails. Real PostgreSQL, real processes.
@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import asyncpg
 from raceproof.testing import PostgresServer, postgres
 
 LEASE = 1.0
-"""Seconds without a heartbeat after which a worker counts as gone; both queues have a setting for it."""
+"""Seconds without a heartbeat after which a worker counts as gone; all have a setting for it."""
 DEADLINE = 30.0
 
 FAILED = "A's attempt failed"
@@ -128,7 +129,73 @@ def pgqueuer() -> Queue:
     )
 
 
-QUEUES = {"procrastinate": procrastinate, "pgqueuer": pgqueuer}
+def raceproof() -> Queue:
+    from raceproof import Claim, Lifecycle, NotReached, claim, connect, history_ddl, move
+
+    class Status(StrEnum):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+
+    class Job(Lifecycle[Status], table="jobs", key="job_id", history="raceproof_history"):
+        start = move(Status.QUEUED, to=Status.RUNNING)
+        requeue = move(Status.RUNNING, to=Status.QUEUED)
+        finish = move(Status.RUNNING, to=Status.DONE)
+
+        work = claim(start, lease=LEASE, back=requeue)
+
+    async def put_in(url: str) -> None:
+        connection = await asyncpg.connect(url)
+        await connection.execute(history_ddl(Job.spec, "postgres"))
+        await connection.execute("""
+            CREATE TABLE jobs (job_id text PRIMARY KEY, status text NOT NULL,
+                               claimed_by text, claimed_until timestamptz, fence bigint);
+            INSERT INTO jobs VALUES ('j-1', 'queued');
+        """)
+        await connection.close()
+
+    async def work(url: str, job: Callable[[], Doing]) -> None:
+        stopping = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+
+        async def renew(mine: Claim[Any, Any]) -> None:
+            while True:
+                await asyncio.sleep(LEASE / 4)
+                await db.renew(mine)
+
+        async with connect(url) as db:
+            while not stopping.is_set():
+                for mine in await db.claim(Job.work):
+                    heartbeat = asyncio.create_task(renew(mine))
+                    try:
+                        await job()
+                    except Exception:
+                        logging.exception("the job failed")
+                        answer: Any = (await db.fail(mine))[0]
+                    else:
+                        answer = await db.move(Job.finish, mine)
+                    finally:
+                        heartbeat.cancel()
+                    try:
+                        answer.must()
+                    except NotReached:
+                        logging.exception("too late")
+                await asyncio.sleep(LEASE / 4)
+
+    async def give_away(url: str) -> bool:
+        return True  # a worker takes stalled jobs as it takes new ones
+
+    return Queue(
+        "raceproof",
+        put_in,
+        work,
+        give_away,
+        row="SELECT status FROM jobs",
+        events="SELECT CASE outcome WHEN 'moved' THEN move ELSE outcome END FROM raceproof_history ORDER BY id",
+    )
+
+
+QUEUES = {"procrastinate": procrastinate, "pgqueuer": pgqueuer, "raceproof": raceproof}
 
 
 # The scenario, the same for all
@@ -189,7 +256,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 def complaints(log: str) -> list[str]:
     """The exceptions in a worker's log, without the failure of A's own attempt."""
-    found = re.findall(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception)\b.*", log, re.MULTILINE)
+    found = re.findall(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|NotReached)\b.*", log, re.MULTILINE)
     return [line for line in found if FAILED not in line]
 
 

@@ -69,6 +69,26 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
         assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8") if test else True, test
 
 
+@pytest.mark.parametrize(
+    "name", ["moves", "claims", "deliveries", "attempts", "leader", "inbox", "intake", "worker"]
+)
+def test_a_primitive_s_page_begins_with_the_race_and_ends_with_what_is_not_promised(name: str) -> None:
+    """And the index of the documentation names it."""
+    page = ROOT / "docs" / f"{name}.md"
+    sections = re.findall("^## (.+)$", _prose(page), re.MULTILINE)
+    assert (sections[0], sections[-1]) == ("The race", "Not promised")
+    assert f"]({name}.md)" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_promise_that_the_code_names_is_on_the_page_with_its_tests() -> None:
+    """A comment that says P4 names the race that it closes; the page says where that is shown."""
+    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    shown = {part.split()[0] for part in page.split("\n## ") if part.startswith("P") and "`tests/" in part}
+    files = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".sql", ".lua")]
+    named = {name for path in files for name in re.findall(r"\bP\d+\b", path.read_text(encoding="utf-8"))}
+    assert named - shown == set()
+
+
 def test_every_decision_is_in_the_index() -> None:
     """And nothing else is."""
     folder = ROOT / "docs" / "decisions"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raceproof import AsyncStore, CallError, Claim, Failure, Limit, Spec, Worker
+from raceproof import FINISHED, AsyncStore, CallError, Claim, Failure, Limit, Spec, Worker
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
@@ -271,3 +271,18 @@ async def test_a_worker_that_cannot_work_is_not_made(ground: Ground) -> None:
         Worker(db(ground), job.claims["work"], seen_by([]), finish=job.moves["start"])
     with pytest.raises(CallError, match="is a move of"):
         Worker(db(ground), job.claims["work"], seen_by([]), finish=jobs(ground).moves["finish"])
+
+
+async def test_a_handler_that_has_finished_its_item_itself_says_so(ground: Ground) -> None:
+    """P6: its own writes and the end of the item were one transaction."""
+    job = jobs(ground)
+    keys = await put(ground, job, 3)
+
+    async def handle(claim: Claim[Any, Any]) -> Any:
+        assert (await ground.db.move(job.moves["finish"], claim, set={"result": "mine"})).won
+        return FINISHED
+
+    mine = worker(ground, job, handle)
+    await mine.run(until_idle=True)
+    assert (mine.finished, mine.lost) == (3, 0)
+    assert [ground.get(job, key)["result"] for key in keys] == ["mine"] * 3

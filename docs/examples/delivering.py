@@ -1,0 +1,28 @@
+"""A callback and a poller learn of the same picture: one of them sends it."""
+
+from pictures import database, picture
+from raceproof import NotSent, Store
+
+sent: list[str] = []
+
+
+# docs: call
+def deliver(db: Store, job_id: str, by: str, broken: bool = False) -> None:
+    with db.deliver_once(picture, job_id, by=by) as turn:
+        if not turn.won:
+            print(f"{by}: {turn}")
+            return
+        if broken:
+            raise NotSent("the connection was refused")  # nothing has left this process
+        print(f"{by}: sends the picture")
+        sent.append(turn.intent)  # the idempotency key, for a receiver that wants one
+
+
+with database("j-1") as db:
+    try:
+        deliver(db, "j-1", "callback", broken=True)
+    except NotSent as error:
+        print(f"callback: {error}")
+    deliver(db, "j-1", "poller")
+    deliver(db, "j-1", "callback")
+    print("sent:", len(sent))

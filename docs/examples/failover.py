@@ -1,0 +1,55 @@
+"""The leader's process is killed in the middle of a lease of five minutes: who stands by takes over at once."""
+
+import asyncio
+import subprocess
+import sys
+
+import asyncpg
+
+from raceproof import Leader, Lease, Role, connect, lease_ddl
+from raceproof.testing import postgres
+
+
+# docs: call
+async def lead(url: str, by: str) -> None:
+    async with (
+        connect(url) as db,
+        Leader(
+            db,
+            Lease("bot", seconds=300),
+            by=by,
+            retry=0.2,
+            advisory=lambda: asyncpg.connect(url),  # a connection of its own, closed by the leader
+        ) as leader,
+    ):
+        await leader.wait_for(Role.ACTIVE)
+        print(f"{by} is {leader.role}", flush=True)
+        if by == "instance-1":
+            await asyncio.sleep(3600)
+
+
+# docs: main
+async def make_table(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(lease_ddl("postgres"))
+    await connection.close()
+
+
+def main() -> None:
+    with postgres() as server:
+        url = server.database()
+        asyncio.run(make_table(url))
+        first = subprocess.Popen([sys.executable, __file__, url], stdout=subprocess.PIPE, encoding="utf-8")
+        assert first.stdout
+        with first:
+            print(first.stdout.readline(), end="")
+            first.kill()
+            print("instance-1 is killed")
+            asyncio.run(lead(url, "instance-2"))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        asyncio.run(lead(sys.argv[1], "instance-1"))
+    else:
+        main()

@@ -1,0 +1,39 @@
+"""The three places where a claim can live in a row."""
+
+import re
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from raceproof import Columns, Lifecycle, Marker, Timestamp, bind, claim, move
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+class Status(StrEnum):
+    NEW = "NEW"
+    READY = "READY"
+
+
+# docs: call
+class Podcast(Lifecycle[Status], table="podcasts", key="id"):
+    ready = move(Status.NEW, to=Status.READY)
+
+    vet = claim(at=[Status.NEW], lease=60, form=Columns("vetted_by", "vetted_until", "vet_fence"))
+    send = claim(at=[Status.NEW], lease=300, form=Timestamp("sending_at"))
+    describe = claim(at=[Status.NEW], lease=3600, form=Marker("ai_error", "AI_DESC"))
+
+
+with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+    connection.execute("""
+        CREATE TABLE podcasts (id INTEGER PRIMARY KEY, status TEXT, vetted_by TEXT, vetted_until TEXT,
+                               vet_fence INTEGER, sending_at TEXT, ai_error TEXT)
+    """)
+    connection.execute("INSERT INTO podcasts (id, status, ai_error) VALUES (1, 'NEW', 'Timeout after 45 s')")
+    db = bind(connection)
+    for how in (Podcast.vet, Podcast.send, Podcast.describe):
+        [claimed] = db.claim(how, by="worker-1", now=NOON)
+        row = db.read(Podcast, 1) or {}
+        for column in dict.fromkeys((*how.form.cleared, how.form.fence_column)):
+            print(f"{how.name:9} {column:13}", re.sub("[0-9a-f]{32}", "<uuid>", str(row[column])))

@@ -1,0 +1,33 @@
+"""Two instances, one lease: the old leader may believe what it wants, it can write nothing more."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+from commands import Command
+from database import database
+from raceproof import Leading, Lease, bind, lease_ddl
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+LATER = NOON + timedelta(seconds=31)
+
+with database("c-1", "c-2") as path, closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    connection.execute(lease_ddl("sqlite"))
+    # docs: call
+    db = bind(connection)
+    sender = Lease("sender", seconds=30)
+
+    old = db.lead(sender, by="instance-1", now=NOON)
+    assert isinstance(old, Leading)
+    print("instance-2:", db.lead(sender, by="instance-2", now=NOON).outcome)
+    print("instance-1:", db.move(Command.send, "c-1", where=db.leading_guard(old)).outcome)
+
+    # instance-1 is paused for 31 seconds; its lease was 30
+    new = db.lead(sender, by="instance-2", now=LATER)
+    assert isinstance(new, Leading)
+    print("instance-2:", new.outcome, "in a greater epoch:", new.epoch > old.epoch)
+
+    late = db.move(Command.send, "c-2", where=db.leading_guard(old))
+    print("instance-1:", late.outcome)
+    print("instance-1:", db.keep_leading(old, now=LATER).outcome, "by", db.led_by(sender, now=LATER).by)
+    print("instance-2:", db.move(Command.send, "c-2", where=db.leading_guard(new)).outcome)
