@@ -21,7 +21,7 @@ run: $(DEMO)/.project ## See rows race, with and without raceproof
 	@$(DEMO)/bin/raceproof demo $(ARGS)
 
 test: $(VENV)/.project ## Run the tests against real servers, which they start themselves
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(VENV)/.project ## Lint, formatting, types, and who may import what
 	$(BIN)/ruff check

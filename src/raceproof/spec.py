@@ -65,7 +65,7 @@ class Backoff:
         return float(min(self.most, self.first * 2.0 ** min(max(attempt - 1, 0), 60)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Claimable(Generic[S]):
     """Which rows can be claimed, in which order and for how long. Made by `claim(…)`, bound by the lifecycle's class."""
 
@@ -113,6 +113,9 @@ class Claimable(Generic[S]):
     def open(self) -> tuple[S, ...]:
         """The statuses at which a row is waiting or claimed; it is found there when its holder has died."""
         return tuple(dict.fromkeys((*self.at, *self.held)))
+
+    def __repr__(self) -> str:
+        return f"<claim {self}>"
 
     def __str__(self) -> str:
         return f"{self._spec.name if self._spec else '?'}.{self.name}"
