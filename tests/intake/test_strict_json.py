@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raceproof.intake import BadJson, parse
+from raceproof.intake import BadJson, parse, strict_json
 from tests.intake.fix_unhurried import unhurried
 
 REFUSED = {
@@ -187,3 +187,72 @@ def test_the_border_of_nesting_is_exact(depth: int, kinds: list[bool]) -> None:
     else:
         with pytest.raises(BadJson, match="deeper than 64"):
             parse(text.encode())
+
+
+def told(text: bytes) -> tuple[str, str]:
+    """What comes of a body: the value, so that 0, 0.0 and -0.0 are three, or the refusal."""
+    try:
+        return "accepted", repr(parse(text))
+    except BadJson as bad:
+        return "refused", str(bad)
+
+
+def without_orjson(text: bytes) -> tuple[str, str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strict_json, "orjson", None)
+        return told(text)
+
+
+@pytest.mark.parametrize("body", [body for body, _ in (*REFUSED.values(), *ACCEPTED.values())])
+def test_what_is_refused_does_not_depend_on_orjson(body: bytes) -> None:
+    """Nor do the words of the refusal."""
+    assert told(body) == without_orjson(body)
+
+
+KEYS = st.sampled_from(["a", "b", "a:", ":", '"', '":', " :", "\\", "é", ""])
+WRITTEN_KEYS = KEYS.flatmap(
+    lambda key: st.sampled_from(
+        [
+            json.dumps(key),
+            json.dumps(key, ensure_ascii=False),
+            '"' + "".join(f"\\u{ord(character):04x}" for character in key) + '"',
+            '"' + "".join(f"\\u{ord(character):04X}" for character in key) + '"',
+        ]
+    )
+)
+NUMBERS = st.sampled_from(
+    [
+        *("0", "-0", "-0.0", "1e5", "1E400", "-1e-400", "1.0", "01", "1."),
+        *("123456789012345678", "1234567890123456789", "0.1234567890123456789"),
+        *("9223372036854775808", "18446744073709551615", "18446744073709551616"),
+    ]
+)
+SPACE = st.sampled_from(["", "", " ", "\n", "\t"])
+WRITTEN = st.recursive(
+    WRITTEN_KEYS | NUMBERS | st.sampled_from(["null", "true", "NaN", '"\\ud83d"', '"\\u0000"']),
+    lambda inner: (
+        st.lists(inner, max_size=4).map(lambda values: f"[{','.join(values)}]")
+        | st.lists(st.tuples(WRITTEN_KEYS, SPACE, SPACE, inner), max_size=4).map(
+            lambda pairs: "{" + ",".join(f"{k}{s}:{t}{v}" for k, s, t, v in pairs) + "}"
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@unhurried
+@given(text=WRITTEN | st.lists(PIECES, max_size=30).map("".join) | st.text())
+@example('{"a":1,"a":"\\u003a"}')
+@example('{"a" :1,"a": 2}')
+@example('{"a":1,"a":":"}')
+@example('{"a":"\\":","a":1}')
+def test_orjson_changes_neither_a_value_nor_a_refusal(text: str) -> None:
+    """Whatever it would take differently is read without it: keys that come twice, however they are written, above all."""
+    body = text.encode("utf-8", "surrogatepass")
+    assert told(body) == without_orjson(body)
+
+
+def test_an_ordinary_body_is_read_by_orjson() -> None:
+    """Or else all of this would be for nothing."""
+    body = json.dumps({"url": "https://a:1", "text": "Привет:\n", "at": [{"id": 1.5}]}).encode()
+    assert strict_json._quickly(body) == json.loads(body)

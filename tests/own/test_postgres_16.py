@@ -1,15 +1,18 @@
 """The same on PostgreSQL 16, which cannot return what a row was before: one source and several sources (L3, L14)."""
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from raceproof import Moved
 from raceproof.testing import PostgresServer, postgres
+from tests.contract.jobs import jobs
 from tests.contract.orders import orders
 from tests.own.fix_kinds import Case, open_case
 
+NOON = datetime(2030, 1, 2, 12, tzinfo=UTC)
 KINDS = (
     "asyncpg",
     "psycopg-autocommit",
@@ -73,3 +76,18 @@ async def test_a_move_disappears_with_its_rollback(old_case: Case) -> None:
     assert old_case.ground.get(order, "a")["status"] == "NEW"
     assert order.history is not None
     assert old_case.ground.run(f"SELECT * FROM {order.history.table}") == []
+
+
+async def test_claims_are_taken_in_order_and_taken_over(old_case: Case) -> None:
+    """Without the old row in RETURNING the claim joins what it found by the key."""
+    job = jobs(old_case.ground, history=True)
+    for number, key in enumerate("cab"):
+        old_case.ground.put(job, key, "QUEUED", made_at=number)
+    await old_case.own.begin()
+    late = await old_case.db.claim(job.claims["work"], 2, by="late", now=NOON)
+    assert [(one.key, one.before) for one in late] == [("c", "QUEUED"), ("a", "QUEUED")]
+    again = await old_case.db.claim(job.claims["work"], 3, by="next", now=NOON + timedelta(seconds=31))
+    assert [(one.key, one.before) for one in again] == [("c", "RUNNING"), ("a", "RUNNING"), ("b", "QUEUED")]
+    told = await old_case.db.move_many(job.moves["finish"], [*late, again[2]])
+    assert [one.outcome for one in told] == ["lost", "lost", "moved"]
+    await old_case.own.commit()

@@ -1,0 +1,125 @@
+"""How a claim finds its rows: by its partial index, whatever the size of the table, and also in a partitioned one."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from raceproof import Lifecycle, Spec, bind, claim_index_ddl, connect
+from raceproof.claims import SqliteClaims, claim_request
+from raceproof.claims.postgres import PostgresClaims
+from raceproof.moves import PostgresMoves
+from raceproof.statement import Statement
+from raceproof.testing import PostgresServer
+from tests.contract.grounds import fresh_name
+from tests.plans.test_moves import nodes
+
+
+def declare(serial: bool = False) -> Spec[str]:
+    work: dict[str, Any] = {"move": "start", "lease": 30, "order_by": ["made_at"], "after": "rests_until"}
+    if serial:
+        work["serial"] = "owner"
+    return Lifecycle.from_dict(
+        {
+            "name": "Big",
+            "table": fresh_name("big_jobs"),
+            "statuses": ["QUEUED", "RUNNING", "DONE"],
+            "moves": {
+                "start": {"from": ["QUEUED"], "to": "RUNNING"},
+                "finish": {"from": ["RUNNING"], "to": "DONE"},
+            },
+            "claims": {"work": work},
+        }
+    )
+
+
+COLUMNS = "status text NOT NULL, made_at bigint, owner text, claimed_by text, fence bigint"
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "serial"])
+def big(
+    request: pytest.FixtureRequest, postgres_server: PostgresServer
+) -> Iterator[tuple[psycopg.Connection[Any], Spec[str]]]:
+    """A hundred thousand rows, of which a thousand wait."""
+    spec = declare(request.param)
+    connection = psycopg.connect(postgres_server.url, autocommit=True)
+    connection.execute(
+        f"CREATE TABLE {spec.table} (id bigint PRIMARY KEY, {COLUMNS}, claimed_until timestamptz, rests_until timestamptz)"
+    )
+    connection.execute(
+        f"INSERT INTO {spec.table} (id, status, made_at, owner)"
+        " SELECT n, CASE WHEN n % 100 = 0 THEN 'QUEUED' ELSE 'DONE' END, n, n::text FROM generate_series(1, 100000) n"
+    )
+    for statement in claim_index_ddl(spec.claims["work"], "postgres").split(";"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute(f"ANALYZE {spec.table}")
+    yield connection, spec
+    connection.close()
+
+
+def test_a_claim_reads_neither_the_table_nor_all_rows_that_wait(
+    big: tuple[psycopg.Connection[Any], Spec[str]],
+) -> None:
+    """The index gives the rows in order, and their places lead to them."""
+    connection, spec = big
+    program = PostgresClaims(PostgresMoves("format", 18)).acquire(
+        claim_request(spec.claims["work"], limit=10)
+    )
+    assert next(program).name == "move.partitioned"
+    statement: Statement = program.send([(False,)])
+    rows = connection.execute(f"EXPLAIN (FORMAT JSON) {statement.text}", statement.params).fetchall()
+    plan = nodes(rows[0][0][0]["Plan"])
+    scans = {node["Node Type"] for node in plan if node.get("Relation Name") == spec.table}
+    assert "Seq Scan" not in scans
+    assert "Tid Scan" in scans
+    assert "Index Scan" in scans
+
+
+def test_a_claim_on_sqlite_uses_its_index() -> None:
+    """The partial index gives the rows in order; nothing is sorted."""
+    spec = declare()
+    connection = sqlite3.connect(":memory:")
+    connection.execute(
+        f"CREATE TABLE {spec.table} (id INTEGER PRIMARY KEY, {COLUMNS}, claimed_until text, rests_until text)"
+    )
+    connection.executescript(claim_index_ddl(spec.claims["work"], "sqlite"))
+    program = SqliteClaims("question").acquire(claim_request(spec.claims["work"], limit=10))
+    next(program)
+    statement = program.send([])
+    plan = json.dumps(connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", statement.params).fetchall())
+    assert f"USING INDEX {spec.table}_work" in plan
+    assert "TEMP B-TREE" not in plan
+    connection.close()
+
+
+async def test_rows_of_a_partitioned_table_are_claimed_by_their_keys(postgres_server: PostgresServer) -> None:
+    """Two partitions have rows at the same places; nobody gets a row that was not found."""
+    spec = declare()
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE TABLE {spec.table} (id bigint PRIMARY KEY, {COLUMNS}, claimed_until timestamptz,"
+            " rests_until timestamptz) PARTITION BY RANGE (id)"
+        )
+        for number in range(3):
+            connection.execute(
+                f"CREATE TABLE {spec.table}_{number} PARTITION OF {spec.table}"
+                f" FOR VALUES FROM ({number * 100}) TO ({number * 100 + 100})"
+            )
+        connection.execute(
+            f"INSERT INTO {spec.table} (id, status, made_at) SELECT n, 'QUEUED', n FROM generate_series(0, 299) n"
+        )
+        first = bind(connection).claim(spec.claims["work"], 2)
+        assert [one.key for one in first] == [0, 1]
+        async with connect(postgres_server.url) as db:
+            second = await db.claim(spec.claims["work"], 2)
+            assert [one.key for one in second] == [2, 3]
+            told = await db.move_many(spec.moves["finish"], [*first, *second])
+        assert [one.outcome for one in told] == ["moved"] * 4
+        found = connection.execute(
+            f"SELECT status, count(*) FROM {spec.table} GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+        assert found == [("DONE", 4), ("QUEUED", 296)]
