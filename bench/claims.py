@@ -271,7 +271,8 @@ def _decided(world: World, name: str, pair: Pair) -> Run:
     async def run() -> list[Result]:
         scale = world.scale
         with redis.Redis.from_url(world.valkey.url) as client:
-            taken = await interleave(pair(client), scale.rounds, scale.turns, scale.alone, world.valkey)
+            alone = scale.alone if pair in _WITHOUT_PREPARATION else 0.0
+            taken = await interleave(pair(client), scale.rounds, scale.turns, alone, world.valkey)
         mine, theirs = taken.medians
         return [by_time(name, mine, theirs, GOAL, taken.costs)]
 
@@ -435,9 +436,7 @@ def _start(client: redis.Redis) -> list[Side]:
         return client.evalsha(starting, 3, *keys, number, owner, f"{tables[1]}:")
 
     return [
-        Side(
-            lambda step, key: db.start_attempt(attempts, *key), _owners(), lambda answer: bool(answer.reached)
-        ),
+        Side(lambda step, key: db.start_attempt(attempts, *key), _owners(), lambda answer: bool(answer.won)),
         Side(by_hand, _owners(), bool),
     ]
 
@@ -482,3 +481,5 @@ _DECISIONS: dict[str, Pair] = {
     "attempt, start": _start,
     "lease, renew": _renew,
 }
+_WITHOUT_PREPARATION = (_start, _renew)
+"""Only of these the CPU time is told: that of the others would have in it what happens between two calls."""

@@ -7,7 +7,9 @@ WITH lines AS MATERIALIZED (
     FROM (SELECT DISTINCT k FROM unnest({$ordering_keys}::text[]) AS k WHERE k IS NOT NULL ORDER BY k) AS keys
 )
 INSERT INTO {table} (source, event_id, ordering_key, body, headers, status, received_at)
-SELECT w.source, w.event_id, w.ordering_key, w.body, w.headers, 'received', {now}
+-- a shorter array is filled up with NULL: what is the same for all events is sent once, or not at all
+SELECT COALESCE(w.source, ({$sources}::text[])[1]), w.event_id, w.ordering_key, w.body, COALESCE(w.headers, '{{}}'),
+       'received', {now}
 FROM unnest({$sources}::text[], {$event_ids}::text[], {$ordering_keys}::text[], {$bodies}::bytea[], {$headers}::text[])
      WITH ORDINALITY AS w (source, event_id, ordering_key, body, headers, place)
 JOIN lines ON lines.locked >= 0
@@ -60,5 +62,6 @@ CREATE TABLE IF NOT EXISTS {table} (
     PRIMARY KEY (source, event_id)
 );
 CREATE INDEX IF NOT EXISTS {work_index} ON {table} (id) WHERE status IN ('received', 'processing');
-CREATE INDEX IF NOT EXISTS {line_index} ON {table} (ordering_key, id) WHERE status IN ('received', 'processing');
+CREATE INDEX IF NOT EXISTS {line_index} ON {table} (ordering_key, id)
+WHERE status IN ('received', 'processing') AND ordering_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS {ended_index} ON {table} (ended_at) WHERE status IN ('done', 'dead');

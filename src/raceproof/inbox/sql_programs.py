@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from raceproof.claims.postgres import PostgresWords
 from raceproof.claims.sqlite import SqliteWords
@@ -13,6 +13,9 @@ from raceproof.intake import Arrival
 from raceproof.moves.sqlite import bindable
 from raceproof.quoting import identifier, literal, parameter, qualified, split_qualified
 from raceproof.statement import BEGIN, Prepared, Program, Rows, Style, templates, transaction, trying_again
+
+T = TypeVar("T")
+_NO_HEADERS = "{}"
 
 
 class PostgresInbox:
@@ -32,11 +35,12 @@ class PostgresInbox:
         """Keep events, each once; when this returns they are durable."""
         statement = self._text("inbox.receive", inbox, now).bind(
             {
-                "sources": [one.source for one in arrivals],
+                "sources": _unless_all_are([one.source for one in arrivals], arrivals[0].source)
+                or [arrivals[0].source],
                 "event_ids": [one.event_id for one in arrivals],
-                "ordering_keys": [one.ordering_key for one in arrivals],
+                "ordering_keys": _unless_all_are([one.ordering_key for one in arrivals], None),
                 "bodies": [one.body for one in arrivals],
-                "headers": [_written(one.headers) for one in arrivals],
+                "headers": _unless_all_are([_written(one.headers) for one in arrivals], _NO_HEADERS),
                 "now": now,
             }
         )
@@ -123,7 +127,12 @@ class SqliteInbox(PostgresInbox):
 
 
 def _written(headers: Mapping[str, str]) -> str:
-    return json.dumps(dict(headers)) if headers else "{}"
+    return json.dumps(dict(headers)) if headers else _NO_HEADERS
+
+
+def _unless_all_are(values: list[T], usual: T) -> list[T]:
+    """The values, or none of them where the statement knows them anyway: drivers are slow with each value of an array."""
+    return values if values.count(usual) != len(values) else []
 
 
 def told(inbox: Inbox, arrivals: Sequence[Arrival], new: set[tuple[str, str]]) -> list[Received]:

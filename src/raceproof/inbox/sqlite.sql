@@ -55,5 +55,6 @@ CREATE TABLE IF NOT EXISTS {table} (
     UNIQUE (source, event_id)
 );
 CREATE INDEX IF NOT EXISTS {work_index} ON {bare_table} (id) WHERE status IN ('received', 'processing');
-CREATE INDEX IF NOT EXISTS {line_index} ON {bare_table} (ordering_key, id) WHERE status IN ('received', 'processing');
+CREATE INDEX IF NOT EXISTS {line_index} ON {bare_table} (ordering_key, id)
+WHERE status IN ('received', 'processing') AND ordering_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS {ended_index} ON {bare_table} (ended_at) WHERE status IN ('done', 'dead');

@@ -63,8 +63,8 @@ class _Plain200(web.Response):
 
     def _is_plain(self, request: web.BaseRequest) -> bool:
         return (
-            isinstance(request, web.Request)
-            and request.version == HttpVersion11
+            type(request) is web.Request
+            and request.version is HttpVersion11
             and request.keep_alive
             and super().keep_alive is None
             and self.status == 200

@@ -49,7 +49,8 @@ def _check(inbox: Inbox, one: Arrival) -> None:
     for text in texts:
         if not isinstance(text, str) or "\0" in text or not (one.source and one.event_id):
             raise CallError(f"{inbox}: an event has a source and an id, both texts without NUL, not {one!r}")
-        text.encode()
+        if not text.isascii():
+            text.encode()
     if not isinstance(one.body, bytes):
         raise CallError(f"{inbox}: the body of an event is its raw bytes, not {type(one.body).__name__}")
 
