@@ -39,12 +39,11 @@ from raceproof.stores.connect import connect
 from raceproof.sweep import Swept, asweep, sweep
 from raceproof.tracing import trace_decisions
 from raceproof.verify import Finding, Trial
-from raceproof.worker import FINISHED, Failure, Limit, Scheduler, Schedules, Worker, schedule_ddl
+from raceproof.worker import Failure, Finished, Limit, Scheduler, Schedules, Worker, schedule_ddl
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "FINISHED",
     "Already",
     "Answer",
     "Arrival",
@@ -64,6 +63,7 @@ __all__ = [
     "Explanation",
     "Failure",
     "Finding",
+    "Finished",
     "HeldClaim",
     "History",
     "HistoryEntry",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raceproof import FINISHED, AsyncStore, CallError, Claim, Failure, Limit, Spec, Worker
+from raceproof import AsyncStore, CallError, Claim, Failure, Finished, Limit, Spec, Worker
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
@@ -280,7 +280,7 @@ async def test_a_handler_that_has_finished_its_item_itself_says_so(ground: Groun
 
     async def handle(claim: Claim[Any, Any]) -> Any:
         assert (await ground.db.move(job.moves["finish"], claim, set={"result": "mine"})).won
-        return FINISHED
+        return Finished
 
     mine = worker(ground, job, handle)
     await mine.run(until_idle=True)

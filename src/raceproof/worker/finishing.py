@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from raceproof.events import log
 from raceproof.outcome import Claim
@@ -14,8 +14,8 @@ Ended = tuple[Claim[Any, Any], Any]
 """A claim, and what came of it: columns to set (or None) for an item that is done, or a `Failure`."""
 
 
-FINISHED: Final = {"": "finished"}
-"""Return it from a handler that has finished its item itself, in a transaction of its own with what it wrote (P6)."""
+class Finished:
+    """Return it, the class, from a handler that has finished its item itself, in one transaction with what it wrote (P6)."""
 
 
 class Failure(Exception):
@@ -72,7 +72,7 @@ class Finishing:
         failures: list[tuple[Claim[Any, Any], Failure]] = []
         for claim, end in batch:
             current = self._held.take(claim)
-            if end is FINISHED:
+            if end is Finished:
                 self.finished += 1
             elif current is None:
                 self.lost += 1
