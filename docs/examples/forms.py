@@ -36,4 +36,5 @@ with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         [claimed] = db.claim(how, by="worker-1", now=NOON)
         row = db.read(Podcast, 1) or {}
         for column in dict.fromkeys((*how.form.cleared, how.form.fence_column)):
-            print(f"{how.name:9} {column:13}", re.sub("[0-9a-f]{32}", "<uuid>", str(row[column])))
+            shown = re.sub("[0-9a-f]{32}", "<uuid>", str(row[column]))
+            print(f"{how.name:9} {column:13}", re.sub(r"([.]\d{3})\d{6}$", r"\1<random>", shown))

@@ -72,6 +72,7 @@ def test_the_statements_are_those_that_sqlite_runs(cli: Cli, sqlite_url: str) ->
     """Every statement of a real move, won and lost, stands word for word in the output."""
     printed = cli("sql", "--app", APP, "Command", "--statements", "--dialect", "sqlite").stdout
     path = sqlite_url.removeprefix("sqlite:///")
+    Recording.sent.clear()
     with closing(sqlite3.connect(path, isolation_level=None, factory=Recording)) as connection:
         store = bind(connection)
         assert store.move(Command.send, "c-1", by="a", reason="b").won

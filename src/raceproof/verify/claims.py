@@ -84,7 +84,13 @@ def _finds(index: Index, claim: Claimable[Any], dialect: Dialect) -> bool:
 
 def _compares(index: Index, claim: Claimable[Any], dialect: Dialect) -> bool:
     columns, _ = _own(index, claim)
-    return columns[:1] == (claim.serial,) and _covers(index.where, claim, dialect)
+    # rows that are in no line may be left out of it
+    where = None if index.where is None else _in_a_line(str(claim.serial)).sub("", index.where)
+    return columns[:1] == (claim.serial,) and _covers(where, claim, dialect)
+
+
+def _in_a_line(serial: str) -> re.Pattern[str]:
+    return re.compile(rf'\s+AND\s+\(*"?{re.escape(serial)}"?\s+IS\s+NOT\s+NULL\)*', re.IGNORECASE)
 
 
 def _own(index: Index, claim: Claimable[Any]) -> tuple[tuple[str | None, ...], tuple[bool, ...]]:
