@@ -37,7 +37,7 @@ format: $(VENV)/.project ## Format the code and fix what lint can fix
 bench: $(VENV)/.project ## Measure us beside the raw drivers and our peers
 	$(BIN)/python -m bench $(ARGS)
 
-bench-short: $(VENV)/.project ## The same in about five minutes, with less precise figures
+bench-short: $(VENV)/.project ## The same in about seven minutes, with less precise figures and fewer peers
 	$(BIN)/python -m bench --short $(ARGS)
 
 mutate: $(VENV)/.project ## Break each guard on purpose and see a test turn red

@@ -67,7 +67,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="Measure ours beside the raw drivers and what people use today, on servers that it starts itself. "
         "A whole run writes bench/latest.json and docs/bench.md. A goal that is not met is told, never an error.",
     )
-    parser.add_argument("--short", action="store_true", help="about 5 minutes, with less precise figures")
+    parser.add_argument(
+        "--short",
+        action="store_true",
+        help="about 7 minutes, with less precise figures and only the quickest of the other queues",
+    )
     parser.add_argument("--smoke", action="store_true", help="only see that everything runs; writes nothing")
     parser.add_argument(
         "--only",

@@ -6,7 +6,7 @@ from statistics import median
 
 from bench.queues.sides import PEERS, RAW, Side
 from bench.result import Comparison, Result, Run, by_rate
-from bench.scale import SMOKE
+from bench.scale import SHORT, SMOKE
 from bench.world import World
 
 Ours = Callable[[World, int, bool], Awaitable[float]]
@@ -21,8 +21,9 @@ _FEWEST = 20
 
 
 def comparisons(world: World, ours: Ours | None = None) -> Iterator[Comparison]:
-    """One for each queue; without ours only their own figures."""
-    for side in (RAW, *PEERS):
+    """One for each queue, in a short run for the quickest alone; without ours only their own figures."""
+    peers = [max(PEERS, key=lambda side: max(side.rates))] if world.scale is SHORT else PEERS
+    for side in (RAW, *peers):
         name = f"queue, no-op items/s · {side.name}"
         yield Comparison(name, _measured(world, name, side, ours))
 
