@@ -7,7 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 from raceproof.errors import CallError
-from raceproof.moves.request import Returning, check_texts, default_actor, returned_columns
+from raceproof.identity import default_actor
+from raceproof.moves.request import Returning, check_texts, returned_columns
 from raceproof.outcome import Claim
 from raceproof.predicate import Predicate, Where, predicates
 from raceproof.spec import Claimable

@@ -8,10 +8,10 @@ from typing import Any
 from raceproof.deliveries.declared import Delivery, DeliveryState
 from raceproof.deliveries.outcome import Turn
 from raceproof.errors import CallError
+from raceproof.identity import default_actor
 from raceproof.moves.request import (
     Returning,
     check_texts,
-    default_actor,
     key_text,
     keyed_parts,
     returned_columns,

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 from raceproof.errors import CallError, RaceproofError
 from raceproof.events import log
+from raceproof.identity import default_actor
 from raceproof.leader.advisory import AdvisoryLock
 from raceproof.leader.machine import Acquire, LeaderMachine, Renew, Role
 from raceproof.leases import LeadAnswer, Leading, Lease
-from raceproof.moves.request import default_actor
 from raceproof.predicate import Predicate
 from raceproof.store import AsyncStore
 

@@ -1,15 +1,13 @@
 """One call of a move, checked against its declaration before the store hears of it."""
 
-import os
-import secrets
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
-from itertools import count
 from typing import Any
 from uuid import UUID
 
 from raceproof.errors import CallError
+from raceproof.identity import next_call
 from raceproof.outcome import Answer, Claim, Moved
 from raceproof.predicate import Predicate, Where, predicates
 from raceproof.spec import Move, Spec
@@ -56,7 +54,7 @@ class MoveRequest:
             self.reason,
             claim.fence,
             self.revision,
-            _next_call() if self.call else None,
+            next_call() if self.call else None,
             False,
             self.returning,
             self.row_type,
@@ -147,7 +145,7 @@ def request(
         reason,
         fence,
         revision,
-        call or (_next_call() if spec.history else None),
+        call or (next_call() if spec.history else None),
         call is not None,
         names,
         row_type,
@@ -239,26 +237,3 @@ def returned_columns(
     if not names:
         raise CallError(f"{move}: returning= names no column")
     return names, None
-
-
-# Ids of calls, so that a call whose acknowledgement was lost can be asked about. Unique across processes by a random
-# start for each process, a fork included; never compared with anything but themselves.
-_numbers = count(1)
-_incarnation = secrets.token_hex(8)
-
-
-def _reincarnate() -> None:
-    global _incarnation
-    _incarnation = secrets.token_hex(8)
-
-
-os.register_at_fork(after_in_child=_reincarnate)
-
-
-def default_actor() -> str:
-    """Who claims, if the caller does not say: a random incarnation, never the same after a restart or a fork."""
-    return f"worker-{_incarnation}"
-
-
-def _next_call() -> str:
-    return f"{_incarnation}-{next(_numbers):x}"

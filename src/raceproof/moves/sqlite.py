@@ -42,8 +42,9 @@ class _SpelledOtherwise(Exception):
 class SqliteMoves:
     """The programs of moves; texts are rendered once for a style of placeholder and shared by all connections."""
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: Style, prefers: bool = True) -> None:
         self.style: Style = style
+        self._prefers = prefers
         self._texts = _TEXTS.setdefault(style, {})
 
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
@@ -56,7 +57,7 @@ class SqliteMoves:
                 for place, (before, write) in enumerate(texts.writes):
                     rows = yield write(values)
                     if rows:
-                        if place:
+                        if place and self._prefers:
                             texts.prefer(place)
                         row = None if plain else rows[0][2:] or None
                         return moved(request, before, rows[0][0], row)
@@ -172,7 +173,7 @@ class SqliteMoves:
         for place, (source, write) in enumerate(texts.writes):
             rows = yield write(values)
             if rows:
-                if place:
+                if place and self._prefers:
                     texts.prefer(place)
                 revision, key, *returned = rows[0]
                 if texts.note:

@@ -6,8 +6,9 @@ from typing import Generic, TypeVar
 
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
+from raceproof.identity import default_actor
 from raceproof.leases import LeadAnswer, Leading, Lease, Led
-from raceproof.moves.request import check_texts, default_actor
+from raceproof.moves.request import check_texts
 from raceproof.predicate import EpochGuard, Predicate
 from raceproof.statement import Program, reading
 from raceproof.store.telling import Telling

@@ -16,7 +16,8 @@ from typing import Any
 from raceproof.claims.request import check_claimable
 from raceproof.errors import CallError
 from raceproof.events import log
-from raceproof.moves.request import Returning, default_actor
+from raceproof.identity import default_actor
+from raceproof.moves.request import Returning
 from raceproof.outcome import Claim
 from raceproof.predicate import Where
 from raceproof.spec import Claimable, Move

@@ -1,0 +1,210 @@
+"""What an explored process holds: the library's store, one statement at a time, and plain SQL beside it.
+
+What commits together is one step: a statement by itself, or a program's statements from BEGIN to COMMIT, since nobody can
+see anything of them before the COMMIT and nobody else can write in between. A step's answer can get lost.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from raceproof.driver import AsyncDriver
+from raceproof.moves import MoveRequest
+from raceproof.outcome import Answer
+from raceproof.statement import AcknowledgementLost, Program, Rows, Statement
+from raceproof.store import AsyncStore
+from raceproof.testing.explorer.action import Fate
+from raceproof.testing.explorer.process import Operation, Process
+
+if TYPE_CHECKING:
+    from raceproof.testing.explorer.run import Run
+
+T = TypeVar("T")
+
+_IN_TRANSACTION = (
+    Fate.DONE,
+    Fate.DIES_BEFORE,
+    Fate.DIES_AFTER,
+    Fate.FAILS,
+    Fate.CANCELLED_BEFORE,
+    Fate.CANCELLED_AFTER,
+)
+
+
+class StoreUnreachable(ConnectionError):
+    """A fault: the statement did not reach the store, or its answer did not come back."""
+
+
+class ExploredDriver(AsyncDriver):
+    """One more driver: each step waits until the schedule lets it happen."""
+
+    def __init__(self, run: "Run", process: Process) -> None:
+        ground = run.ground
+        self.dialect = ground.dialect
+        self.moves = ground.moves
+        self._primitives = ground.primitives
+        self._explored = run
+        self._process = process
+        self.in_transaction = False
+
+    @property
+    def settled(self) -> bool:
+        return not self.in_transaction
+
+    async def move(self, request: MoveRequest) -> Answer[Any, Any]:
+        return await self._steps(self.moves.one(request), lambda: f"{request.move} {request.key!r}")
+
+    async def run(self, program: Program[T]) -> T:
+        return await self._steps(program, None)
+
+    async def _steps(self, program: Program[T], label: Callable[[], str] | None) -> T:
+        try:
+            statement = next(program)
+            while True:
+                if statement.text == "ROLLBACK":
+                    statement = program.send(())  # the step has rolled back itself
+                    continue
+                step = _Step(self, program, statement)
+                try:
+                    rows = await self._wait(label or step.label, step.apply)
+                except BaseException as error:
+                    statement = program.throw(error)
+                else:
+                    statement = program.send(rows)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def execute(self, statement: Statement) -> Rows:
+        rows: Rows = await self._wait(
+            lambda: statement.name, lambda: self._explored.ground.execute(statement)
+        )
+        return rows
+
+    async def sql(self, text: str, params: Sequence[Any]) -> Rows:
+        """A statement of the user's own."""
+        ground = self._explored.ground
+        rows: Rows = await self._wait(
+            lambda: shortened(text, params), lambda: ground.sql(text, params), plain=True
+        )
+        return rows
+
+    async def begin(self) -> None:
+        def apply() -> None:
+            self._explored.ground.begin()
+            self._explored.open_transaction(self._process)
+            self.in_transaction = True
+
+        await self._wait(lambda: "BEGIN", apply, plain=True)
+
+    async def commit(self) -> None:
+        await self._wait(
+            lambda: "COMMIT", lambda: self._close(self._explored.ground.commit), plain=True, ends=True
+        )
+
+    def rollback(self) -> None:
+        """At once: nobody can tell when it happens."""
+        if self.in_transaction:
+            self._close(self._explored.ground.rollback)
+
+    def _close(self, how: Callable[[], None]) -> None:
+        if self.in_transaction:
+            self.in_transaction = False
+            self._explored.close_transaction()
+            how()
+
+    async def _wait(
+        self, label: Callable[[], str], apply: Callable[[], Any], plain: bool = False, ends: bool = False
+    ) -> Any:
+        def error(fate: Fate) -> BaseException:
+            lost = StoreUnreachable(
+                "the answer was lost" if fate is Fate.UNANSWERED else "the store was not reached"
+            )
+            if self.in_transaction:
+                self.rollback()  # its connection is gone, and the transaction with it
+                return lost
+            if fate is Fate.UNANSWERED and not plain:
+                acknowledgement = AcknowledgementLost()
+                acknowledgement.__cause__ = lost
+                return acknowledgement
+            return lost
+
+        future = self._explored.loop.create_future()
+        operation = Operation(self._process, label, apply, future, uses_store=True, errors=error)
+        if self.in_transaction and not ends:
+            operation.fates = _IN_TRANSACTION
+        self._explored.submit(operation)
+        return await future
+
+
+class _Step:
+    """What a program does up to where others can see it: one statement, or all from BEGIN to COMMIT."""
+
+    __slots__ = ("_driver", "_names", "_program", "_statement")
+
+    def __init__(self, driver: ExploredDriver, program: Program[Any], statement: Statement) -> None:
+        self._driver = driver
+        self._program = program
+        self._statement = statement
+        self._names = [statement.name]
+
+    def label(self) -> str:
+        names = [name for name in self._names if name not in ("begin", "commit", "rollback")]
+        return ", ".join(dict.fromkeys(names)) or "transaction"
+
+    def apply(self) -> Rows:
+        ground, program, process = self._driver._explored.ground, self._program, self._driver._process
+        statement = self._statement
+        if statement.text != "BEGIN":
+            return ground.execute(statement)
+        ground.begin()
+        rows: Rows = ()
+        error: Exception | None = None
+        while True:
+            statement = program.send(rows) if error is None else program.throw(error)
+            self._names.append(statement.name)
+            if statement.text in ("COMMIT", "ROLLBACK"):
+                (ground.commit if statement.text == "COMMIT" else ground.rollback)()
+                return ()  # what follows is seen by nobody before the next step
+            try:
+                rows, error = ground.execute(statement), None
+                process.observe(frozen(rows))
+            except Exception as raised:
+                error = raised
+
+
+class Connection(AsyncStore):
+    """The library's store for one explored process; and plain SQL, for what does not use the library."""
+
+    _driver: ExploredDriver
+
+    async def execute(self, text: str, *params: Any) -> list[tuple[Any, ...]]:
+        """Run one statement of your own and get its rows. It commits by itself, or with the `transaction` around it."""
+        return [tuple(row) for row in await self._driver.sql(text, params)]
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """What is written in this block is committed together, or not at all."""
+        await self._driver.begin()
+        try:
+            yield
+        except BaseException:
+            self._driver.rollback()
+            raise
+        await self._driver.commit()
+
+
+def frozen(rows: Any) -> object:
+    """Rows as a value with a hash."""
+    try:
+        return hash(tuple(rows))
+    except TypeError:
+        return repr(rows)
+
+
+def shortened(text: str, params: Sequence[Any] = ()) -> str:
+    """A statement in one line, with its values."""
+    line = " ".join(text.split())
+    for value in params:
+        line = line.replace("?", repr(value), 1)
+    return line

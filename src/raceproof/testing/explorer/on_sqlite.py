@@ -1,0 +1,187 @@
+"""Exploring on SQLite: the embedded store's own texts, in memory, with a clock of our own.
+
+The whole run lives in one transaction that is rolled back at its end, which is quicker than a new database and keeps the
+prepared statements; a transaction of the explored code is a savepoint in it. There is one writer at a time, as ever: the
+run lets nobody else at the store while one is open.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+from raceproof.moves import SqliteMoves
+from raceproof.primitives import Primitives
+from raceproof.quoting import identifier, qualified
+from raceproof.schema.history import Dialect
+from raceproof.statement import Rows, Statement
+from raceproof.testing.explorer.ground import Tables, statements
+from raceproof.testing.explorer.virtual import EPOCH
+
+_FUNCTIONS = ("strftime", "datetime", "date", "time", "julianday", "unixepoch")
+_KEYWORDS = {"current_timestamp": "datetime", "current_date": "date", "current_time": "time"}
+_TYPES = {"text": "TEXT", "number": "INTEGER", "time": "TEXT"}
+
+
+class SqliteGround:
+    """SQLite in memory."""
+
+    dialect = "sqlite"
+
+    def __init__(self) -> None:
+        self.moves = SqliteMoves("question", prefers=False)
+        self.primitives = Primitives(self.moves)
+        self.durations: set[float] = set()
+        """Every span of time that a statement has reckoned with."""
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        self._cursor = self._connection.cursor()
+        self._clock = 0.0
+        self._now = ""
+        self._expiries: set[float] = set()
+        self._selects: list[tuple[str, list[str], str]] = []
+        self._keep_time()
+        self.set_clock(0.0)
+
+    # the clock
+
+    def _keep_time(self) -> None:
+        """Replace SQLite's functions of time: 'now' is the run's, and what they reckon with is noted."""
+        real = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+        @lru_cache(maxsize=4096)
+        def asked(name: str, *args: Any) -> Any:
+            marks = ", ".join("?" for _ in args)
+            return real.execute(f"SELECT {name}({marks})", args).fetchone()[0]
+
+        @lru_cache(maxsize=4096)
+        def seconds(*args: Any) -> float | None:
+            moment = asked("julianday", *args)
+            return None if moment is None else round((moment - 2440587.5) * 86400.0 - EPOCH, 3)
+
+        def virtual(name: str, first: int) -> Any:
+            def function(*args: Any) -> Any:
+                given = args[first:] or ("now",)
+                if "now" in given:
+                    given = tuple(self._now if one == "now" else one for one in given)
+                if len(given) > 1:
+                    self._reckon(seconds(*given), seconds(given[0]))
+                return asked(name, *args[:first], *given)
+
+            return function
+
+        for name in _FUNCTIONS:
+            self._connection.create_function(name, -1, virtual(name, 1 if name == "strftime" else 0))
+        for keyword, name in _KEYWORDS.items():
+            self._connection.create_function(keyword, 0, virtual(name, 0))
+
+    def _reckon(self, result: float | None, moment: float | None) -> None:
+        """A statement looks ahead to a moment, or back over a span: then something is over when that has passed."""
+        if result is None or moment is None or result == moment:
+            return
+        self.durations.add(abs(result - moment))
+        if result > self._clock:
+            self._expiries.add(result)
+        elif result < moment:
+            self._expiries.add(self._clock + (moment - result))
+
+    def set_clock(self, clock: float) -> None:
+        self._clock = clock
+        self._now = _text(clock)
+        if self._expiries:
+            self._expiries = {expiry for expiry in self._expiries if expiry > clock}
+
+    def next_expiry(self) -> float | None:
+        return ceil(min(self._expiries) * 1000) / 1000 if self._expiries else None
+
+    def expiries(self) -> object:
+        return frozenset(self._expiries)
+
+    # statements
+
+    def execute(self, statement: Statement) -> Rows:
+        match statement.text:
+            case "BEGIN":
+                self.begin()
+            case "COMMIT":
+                self.commit()
+            case "ROLLBACK":
+                self.rollback()
+            case text:
+                return self._cursor.execute(text, statement.params).fetchall()
+        return ()
+
+    def sql(self, text: str, params: Sequence[Any]) -> Rows:
+        return self._cursor.execute(text, params).fetchall()
+
+    def begin(self) -> None:
+        self._cursor.execute("SAVEPOINT explored")
+
+    def commit(self) -> None:
+        self._cursor.execute("RELEASE explored")
+
+    def rollback(self) -> None:
+        self._cursor.execute("ROLLBACK TO explored")
+        self._cursor.execute("RELEASE explored")
+
+    # the run
+
+    def keep(self) -> None:
+        names = self._cursor.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        ).fetchall()
+        for (name,) in names:
+            columns = [str(row[1]) for row in self._cursor.execute(f"PRAGMA table_info({identifier(name)})")]
+            order = ", ".join(str(place + 1) for place in range(len(columns)))
+            self._selects.append((name, columns, f"SELECT * FROM {identifier(name)} ORDER BY {order}"))  # noqa: S608
+        self._cursor.execute("BEGIN")
+        self._cursor.execute("SAVEPOINT beginning")
+
+    def reset(self) -> None:
+        self._cursor.execute("ROLLBACK TO beginning")
+        self._expiries.clear()
+        self.set_clock(0.0)
+
+    def version(self) -> object:
+        return self._connection.total_changes
+
+    def state(self) -> object:
+        """All rows as values, for the hash of a state."""
+        return tuple(tuple(self._cursor.execute(text).fetchall()) for _, _, text in self._selects)
+
+    def tables(self) -> Tables:
+        return {
+            name: [dict(zip(columns, row, strict=True)) for row in self._cursor.execute(text).fetchall()]
+            for name, columns, text in self._selects
+        }
+
+    # a scenario's beginning
+
+    def script(self, text: str) -> None:
+        for one in statements(text):
+            self._cursor.execute(one)
+
+    def create(self, table: str, columns: Mapping[str, str], keys: Sequence[str]) -> None:
+        listed = ", ".join(f"{identifier(name)} {_TYPES.get(kind, kind)}" for name, kind in columns.items())
+        primary = ", ".join(identifier(key) for key in keys)
+        self._cursor.execute(f"CREATE TABLE {qualified(table)} ({listed}, PRIMARY KEY ({primary}))")
+
+    def ddl(self, texts: Mapping[Dialect, str]) -> None:
+        self.script(texts["sqlite"])
+
+    def insert(self, table: str, keys: Sequence[str], values: Mapping[str, Any]) -> None:
+        names = ", ".join(identifier(name) for name in values)
+        marks = ", ".join("?" for _ in values)
+        text = f"INSERT INTO {qualified(table)} ({names}) VALUES ({marks})"  # noqa: S608
+        self._cursor.execute(text, tuple(values.values()))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@lru_cache(maxsize=4096)
+def _text(clock: float) -> str:
+    """A moment as SQLite writes it."""
+    moment = datetime.fromtimestamp(EPOCH + clock, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"

@@ -1,0 +1,367 @@
+"""The search for a failing schedule: best first by deviations, so that the first one found is the smallest.
+
+Every run goes on from its last deviation as the undisturbed one would, and leaves behind all deviations from there that are
+still allowed. A state that was seen before with no more faults used up is not gone on from: whatever follows was tried
+already. When the time is over, the last part of it goes into random schedules with few changes of priority (PCT).
+"""
+
+import gc
+import logging
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from raceproof import events, identity
+from raceproof.errors import CallError, RaceproofError
+from raceproof.testing.explorer.action import WAIT, Action, Fate, Faults, Schedule, parsed, written
+from raceproof.testing.explorer.ground import Ground
+from raceproof.testing.explorer.on_sqlite import SqliteGround
+from raceproof.testing.explorer.run import MOST_STEPS, Run
+from raceproof.testing.explorer.verdict import Covered, Limits, Verdict
+from raceproof.testing.explorer.virtual import Chance, virtual
+from raceproof.testing.explorer.world import Planned, World
+
+_RANDOM_SHARE = 0.2
+"""How much of the time is kept for random schedules, if it is not enough for all."""
+_COLLECT = 2000
+"""So many runs, and what they have left behind is cleaned up."""
+_TELL = 100
+"""So many runs, and the progress is told."""
+_monotonic = time.monotonic
+
+
+class NotDeterministic(RaceproofError):
+    """The same schedule gave two different runs: the scenario looks at something that the explorer does not decide."""
+
+
+class Explorer:
+    """A scenario on a ground, ready to be run as often as needed."""
+
+    def __init__(self, world: World, limits: Limits | None = None, ground: Ground | None = None) -> None:
+        if not world.processes:
+            raise CallError(f"{world.name}: nothing to explore; declare a process with @world.process")
+        self.world = world
+        self.limits = limits = limits or Limits()
+        self.covered = Covered()
+        self._faults = limits.faults
+        self._run: Run | None = None
+        self._progress: Callable[[Covered], None] | None = None
+        self._ground: Ground = ground or SqliteGround()
+        self._remains: list[Any] = []
+        self._visited: dict[object, list[Faults]] = {}
+        self._levels: list[list[tuple[Action, ...]]] = [[] for _ in range(limits.deviations + 1)]
+        with self._virtually():
+            world.begin_on(self._ground)
+            self._prepare()
+            self._ground.keep()
+
+    # the ways to use it
+
+    def explore(self, progress: Callable[[Covered], None] | None = None) -> Verdict:
+        """Look for a failing schedule until all are tried, or the time is over; `progress` is told now and then."""
+        began = _monotonic()
+        self._progress = progress
+        with self._virtually():
+            self._check_deterministic()
+            found = self._search(began + self.limits.seconds * (1 - _RANDOM_SHARE))
+            if found is None and self.covered.exhausted < self.limits.deviations:
+                found = self._random(began + self.limits.seconds)
+            self.covered.seconds = _monotonic() - began
+            self.covered.states = len(self._visited)
+            return self._verdict(found)
+
+    def replay(self, schedule: str) -> Verdict:
+        """Run one schedule, and tell what happens in it."""
+        with self._virtually():
+            return self._failed(parsed(schedule, self.world.names))
+
+    # the search
+
+    def _search(self, until: float) -> tuple[list[Action], str] | None:
+        self._levels[0].append(())
+        for deviations, level in enumerate(self._levels):
+            turn = 0
+            while turn < len(level):
+                if _monotonic() > until:
+                    return None
+                found = self._go(level[turn], deviations)
+                level[turn] = ()
+                turn += 1
+                if found is not None:
+                    return found
+            level.clear()
+            self.covered.exhausted = deviations
+        return None
+
+    def _go(self, forced: tuple[Action, ...], cost: int) -> tuple[list[Action], str] | None:
+        """One schedule: what is forced, then undisturbed; leaves its deviations in the levels."""
+        with self._running() as run:
+            for action in forced[:-1]:
+                run.take(action, check=False)
+            for action in forced[-1:]:
+                run.take(action)
+                self._note(run, action)
+            taken = list(forced)
+            while run.broken is None:
+                if self._seen(run):
+                    return None
+                usual = run.default()
+                if usual is None or run.step >= MOST_STEPS:
+                    self._end(run)
+                    break
+                for extra, other in run.alternatives(usual):
+                    if cost + extra <= self.limits.deviations:
+                        self._levels[cost + extra].append((*taken, other))
+                self._see(run, usual)
+                taken.append(usual)
+                run.take(usual)
+                for invariant in self.world.reached:
+                    if invariant.name not in self.covered.reached and run.seen(invariant):
+                        self.covered.reached.add(invariant.name)
+            return None if run.broken is None else (taken, run.broken.why)
+
+    def _seen(self, run: Run) -> bool:
+        key, used = run.key(), run.used
+        known = self._visited.setdefault(key, [])
+        if any(one.within(used) for one in known):
+            return True
+        known.append(used)
+        return False
+
+    def _end(self, run: Run) -> None:
+        if run.step >= MOST_STEPS:
+            raise CallError(
+                f"{self.world.name}: a run has gone on for {MOST_STEPS} steps; let the processes end, or set world.horizon"
+            )
+        run.check_end()
+        for invariant in self.world.reached:
+            if run.broken is None and run.seen(invariant):
+                self.covered.reached.add(invariant.name)
+
+    def _note(self, run: Run, action: Action) -> None:
+        """What a deviation has tried."""
+        if action == WAIT:
+            self.covered.expiries += 1
+        elif action.fate is not Fate.DONE:
+            name, label, fate = run.last
+            self.covered.points.setdefault(fate, set()).add((name, label))
+
+    def _see(self, run: Run, action: Action) -> None:
+        if action != WAIT:
+            process = run.processes[action.process]
+            operation = run.enabled(process)[action.place]
+            if len(operation.fates) > 1:
+                self.covered.operations.add((process.name, operation.label()))
+
+    def _random(self, until: float) -> tuple[list[Action], str] | None:
+        """Random schedules: priorities for the processes, a few changes of them, and the faults anywhere."""
+        chance = random.Random(self.world.name)
+        while _monotonic() < until:
+            self.covered.random += 1
+            with self._running() as run:
+                taken = self._random_run(run, chance)
+                if run.broken is not None:
+                    return taken, run.broken.why
+        return None
+
+    def _random_run(self, run: Run, chance: random.Random) -> list[Action]:
+        order = list(range(len(run.processes)))
+        chance.shuffle(order)
+        changes = {chance.randrange(60) for _ in range(self.limits.deviations)}
+        taken: list[Action] = []
+        while run.broken is None:
+            action = run.default()
+            if action is None or run.step >= MOST_STEPS:
+                run.check_end()
+                break
+            if action != WAIT:
+                if run.step in changes:
+                    order.append(order.pop(0))
+                action = (
+                    self._by_priority(run, order, chance, action if run.step in changes else None) or action
+                )
+            taken.append(action)
+            run.take(action)
+        return taken
+
+    def _by_priority(
+        self, run: Run, order: list[int], chance: random.Random, disturb: Action | None
+    ) -> Action | None:
+        if disturb is not None and chance.random() < 0.6:
+            faults = [one for _, one in run.alternatives(disturb) if one == WAIT or one.fate is not Fate.DONE]
+            if faults:
+                return chance.choice(faults)
+        for index in order:
+            if run.enabled(run.processes[index]):
+                return Action(index)
+        return None
+
+    # what comes of it
+
+    def _verdict(self, found: tuple[list[Action], str] | None) -> Verdict:
+        if found is not None:
+            return self._failed(found[0])
+        why = "; ".join(self._missing())
+        return Verdict(
+            self.world.name,
+            self._ground.dialect,
+            "inconclusive" if why else "passed",
+            self.limits,
+            self.covered,
+            why,
+            processes=self.world.names,
+        )
+
+    def _missing(self) -> Iterator[str]:
+        """What a certificate would need and this exploration does not have."""
+        covered = self.covered
+        if covered.exhausted < self.limits.deviations:
+            yield f"the time was over when schedules with {covered.exhausted + 1} deviations were tried"
+        points = covered.points
+        kinds = {
+            "crash": (self.limits.crashes, (Fate.DIES_BEFORE, Fate.DIES_AFTER)),
+            "lost acknowledgement": (self.limits.lost, (Fate.UNANSWERED,)),
+            "error": (self.limits.errors, (Fate.FAILS,)),
+            "cancellation": (self.limits.cancels, (Fate.CANCELLED_BEFORE, Fate.CANCELLED_AFTER)),
+        }
+        for name, (limit, fates) in kinds.items():
+            if limit and self.limits.deviations and not any(points.get(fate) for fate in fates):
+                yield f"no {name} was ever reached"
+        for invariant in self.world.reached:
+            if invariant.name not in covered.reached:
+                yield f"never reached: {invariant.name}"
+
+    def _failed(self, schedule: Schedule) -> Verdict:
+        """Run a schedule once more, and keep everything that people want to see."""
+        with self._running(record=True) as run:
+            taken = list(schedule)
+            for action in schedule:
+                if run.broken is None:
+                    self._possible(run, action)
+                    run.take(action)
+            while run.broken is None:
+                usual = run.default()
+                if usual is None or run.step >= MOST_STEPS:
+                    run.check_end()
+                    break
+                taken.append(usual)
+                run.take(usual)
+            broken = run.broken
+            return Verdict(
+                self.world.name,
+                self._ground.dialect,
+                "failed" if broken else "passed",
+                self.limits,
+                self.covered,
+                broken.why if broken else "",
+                written(taken[: run.step], self.world.names),
+                run.steps or (),
+                self.world.names,
+            )
+
+    def _possible(self, run: Run, action: Action) -> None:
+        if action == WAIT:
+            return
+        process = run.processes[action.process]
+        ready = run.enabled(process)
+        if action.place >= len(ready) or action.fate not in ready[action.place].fates:
+            raise CallError(
+                f"{self.world.name}: step {run.step + 1} of the schedule is {process.name}, which has nothing to do there; "
+                "the schedule belongs to another version of the scenario"
+            )
+
+    def _check_deterministic(self) -> None:
+        """The undisturbed run, twice: the same states in the same order."""
+        first, second = (list(self._states()) for _ in range(2))
+        for step, (one, other) in enumerate(zip(first, second, strict=False)):
+            if one != other:
+                raise NotDeterministic(
+                    f"{self.world.name}: step {step} of the undisturbed run differs from one time to the next. Do the "
+                    "processes share a variable, or look at a clock, at chance or at the order of a set?"
+                )
+
+    def _states(self) -> Iterator[object]:
+        with self._running() as run:
+            while run.broken is None and run.step < MOST_STEPS:
+                yield run.key()
+                action = run.default()
+                if action is None:
+                    return
+                run.take(action)
+
+    # the stage
+
+    def _prepare(self) -> None:
+        """What a scenario does before its processes begin, undisturbed."""
+        for body in self.world.preparations:
+            stage = World(self.world.name, [Planned("before", body, False)])
+            with self._entered(Run(stage, self._ground, Faults())) as run:
+                while (action := run.default()) is not None:
+                    run.take(action, check=False)
+                    if run.broken is not None:
+                        raise CallError(f"{self.world.name}: the preparation failed: {run.broken.why}")
+
+    @contextmanager
+    def _running(self, record: bool = False) -> Iterator[Run]:
+        self._ground.reset()
+        with self._entered(Run(self.world, self._ground, self._faults, record)) as run:
+            yield run
+        self.covered.schedules += 1
+        self.covered.steps += run.step
+        self.covered.longest = max(self.covered.longest, run.step)
+        if self.covered.schedules % _COLLECT == 0:
+            self._clean_up()
+        if self._progress is not None and self.covered.schedules % _TELL == 0:
+            self.covered.states = len(self._visited)
+            self._progress(self.covered)
+
+    @contextmanager
+    def _entered(self, run: Run) -> Iterator[Run]:
+        self._run = run
+        with run:
+            yield run
+        self._run = None
+        self._remains.append(run.remains())
+
+    def _clean_up(self) -> None:
+        """Abandoned tasks end here, out of any run; what they say about it is of no interest."""
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        try:
+            self._remains.clear()
+            gc.collect(0)  # all that is younger than the last time
+        finally:
+            sys.unraisablehook = hook
+
+    @contextmanager
+    def _virtually(self) -> Iterator[None]:
+        """Virtual time and chance, events of the library, no cleaning up in the middle of a run."""
+        here = threading.get_ident()
+
+        def hear(event: events.Event) -> None:
+            if self._run is not None and threading.get_ident() == here:
+                self._run.hear(event)
+
+        def owner_chance() -> Chance:
+            owner = self._run.loop.owner if self._run else None
+            return owner.chance if owner is not None else Chance("before")
+
+        log = logging.getLogger("raceproof")
+        silent, collecting = log.disabled, gc.isenabled()
+        before = identity.current()
+        with ExitStack() as stack:
+            stack.enter_context(virtual(lambda: self._run.clock if self._run else 0.0, owner_chance))
+            stack.enter_context(events.subscribed(hear))
+            log.disabled = True
+            gc.disable()
+            try:
+                yield
+            finally:
+                self._clean_up()
+                log.disabled = silent
+                if collecting:
+                    gc.enable()
+                identity.become(*before)
