@@ -6,12 +6,12 @@ see anything of them before the COMMIT and nobody else can write in between. A s
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from raceproof.driver import AsyncDriver
 from raceproof.moves import MoveRequest
 from raceproof.outcome import Answer
-from raceproof.statement import AcknowledgementLost, Program, Rows, Statement
+from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, run
 from raceproof.store import AsyncStore
 from raceproof.testing.explorer.action import Fate
 from raceproof.testing.explorer.process import Operation, Process
@@ -38,12 +38,12 @@ class StoreUnreachable(ConnectionError):
 class ExploredDriver(AsyncDriver):
     """One more driver: each step waits until the schedule lets it happen."""
 
-    def __init__(self, run: "Run", process: Process) -> None:
-        ground = run.ground
+    def __init__(self, explored: "Run", process: Process) -> None:
+        ground = explored.ground
         self.dialect = ground.dialect
         self.moves = ground.moves
         self._primitives = ground.primitives
-        self._explored = run
+        self._explored = explored
         self._process = process
         self.in_transaction = False
 
@@ -58,6 +58,11 @@ class ExploredDriver(AsyncDriver):
         return await self._steps(program, None)
 
     async def _steps(self, program: Program[T], label: Callable[[], str] | None) -> T:
+        if self._explored.whole_calls:
+            whole: _Whole[T] = await self._wait(
+                lambda: _name(program), lambda: self._whole(program), plain=True
+            )
+            return whole.result
         try:
             statement = next(program)
             while True:
@@ -74,6 +79,17 @@ class ExploredDriver(AsyncDriver):
         except StopIteration as stop:
             result: T = stop.value
             return result
+
+    def _whole(self, program: Program[T]) -> "_Whole[T]":
+        """All statements of a call at once."""
+        ground, process = self._explored.ground, self._process
+
+        def execute(statement: Statement) -> Rows:
+            rows = ground.execute(statement)
+            process.observe(ground.observed(rows))
+            return rows
+
+        return _Whole(run(execute, program))
 
     async def execute(self, statement: Statement) -> Rows:
         rows: Rows = await self._wait(
@@ -137,6 +153,16 @@ class ExploredDriver(AsyncDriver):
         return await future
 
 
+class _Whole(Generic[T]):
+    """What a whole call returns; what was observed of it are its rows."""
+
+    def __init__(self, result: T) -> None:
+        self.result = result
+
+    def __repr__(self) -> str:
+        return ""
+
+
 class _Step:
     """What a program does up to where others can see it: one statement, or all from BEGIN to COMMIT."""
 
@@ -168,7 +194,7 @@ class _Step:
                 return ()  # what follows is seen by nobody before the next step
             try:
                 rows, error = ground.execute(statement), None
-                process.observe(frozen(rows))
+                process.observe(ground.observed(rows))
             except Exception as raised:
                 error = raised
 
@@ -194,12 +220,9 @@ class Connection(AsyncStore):
         await self._driver.commit()
 
 
-def frozen(rows: Any) -> object:
-    """Rows as a value with a hash."""
-    try:
-        return hash(tuple(rows))
-    except TypeError:
-        return repr(rows)
+def _name(program: Program[Any]) -> str:
+    """The call that a program belongs to."""
+    return str(getattr(program, "__name__", "call")).strip("_").replace("_", " ")
 
 
 def shortened(text: str, params: Sequence[Any] = ()) -> str:

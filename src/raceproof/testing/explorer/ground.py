@@ -48,6 +48,9 @@ class Ground(Protocol):
         """A statement of the user's own."""
         ...
 
+    def observed(self, answer: Any) -> object:
+        """What a process can tell from an answer, as a value with a hash."""
+
     def begin(self) -> None: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
@@ -79,3 +82,13 @@ class Ground(Protocol):
 def statements(text: str) -> Iterable[str]:
     """The statements of a script; a semicolon within a text is not expected in a scenario."""
     return (one.strip() for one in text.split(";") if one.strip())
+
+
+def frozen(answer: Any) -> object:
+    """Rows, or whatever else an operation answers, as a value with a hash."""
+    if answer is None:
+        return None
+    try:
+        return hash(tuple(answer))
+    except TypeError:
+        return repr(answer)

@@ -55,8 +55,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.owner: Any = None
         self.clock = 0.0
         self._ready: deque[Handle] = deque()
-        self._timer = timer
-        self._task = task
+        self._timer: Any = timer
+        self._task: Any = task
 
     def drain(self, owner: Any) -> None:
         """Run everything that is ready, and what that makes ready."""
@@ -68,7 +68,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 handle._context.run(handle._callback, *handle._args)
 
     def clear(self) -> None:
+        """Nothing more runs here."""
         self._ready.clear()
+        self._timer = self._task = self.owner = None
 
     # what asyncio's futures, tasks, timeouts and locks call
 

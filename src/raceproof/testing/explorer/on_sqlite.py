@@ -17,7 +17,7 @@ from raceproof.primitives import Primitives
 from raceproof.quoting import identifier, qualified
 from raceproof.schema.history import Dialect
 from raceproof.statement import Rows, Statement
-from raceproof.testing.explorer.ground import Tables, statements
+from raceproof.testing.explorer.ground import Tables, frozen, statements
 from raceproof.testing.explorer.virtual import EPOCH
 
 _FUNCTIONS = ("strftime", "datetime", "date", "time", "julianday", "unixepoch")
@@ -114,6 +114,9 @@ class SqliteGround:
 
     def sql(self, text: str, params: Sequence[Any]) -> Rows:
         return self._cursor.execute(text, params).fetchall()
+
+    def observed(self, answer: Any) -> object:
+        return frozen(answer)
 
     def begin(self) -> None:
         self._cursor.execute("SAVEPOINT explored")

@@ -103,6 +103,11 @@ class Process:
         self.numbers = count(1)
         self.chance = Chance(f"{self.name}/{self.incarnation}")
 
+    def forget(self) -> None:
+        """Nothing of it runs or waits any more."""
+        self.pending, self.timers, self.tasks, self.main = [], [], [], None
+        self.observed = -1
+
     def observe(self, what: object) -> None:
         self.observed = hash((self.observed, what))
 

@@ -15,7 +15,7 @@ from typing import Any
 from raceproof import identity
 from raceproof.events import Event
 from raceproof.testing.explorer.action import WAIT, Action, Fate, Faults, allowed
-from raceproof.testing.explorer.connection import Connection, ExploredDriver, frozen
+from raceproof.testing.explorer.connection import Connection, ExploredDriver
 from raceproof.testing.explorer.ground import Ground, Tables
 from raceproof.testing.explorer.loop import Handle, VirtualLoop
 from raceproof.testing.explorer.process import SURE, UNSEEN, Operation, Process
@@ -53,12 +53,18 @@ class Broken:
 
 
 class Run:
-    """One execution of a scenario. `limits` bounds which faults are offered; `record` keeps what people want to see."""
+    """One execution of a scenario. `limits` bounds which faults are offered; `record` keeps what people want to see.
 
-    def __init__(self, world: World, ground: Ground, limits: Faults, record: bool = False) -> None:
+    With `whole_calls` a call of the library is one step, however many statements its store needs for it.
+    """
+
+    def __init__(
+        self, world: World, ground: Ground, limits: Faults, record: bool = False, whole_calls: bool = False
+    ) -> None:
         self.world = world
         self.ground = ground
         self.limits = limits
+        self.whole_calls = whole_calls
         self.loop = VirtualLoop(self._timer, self._task)  # type: ignore[abstract]  # refuses what it does not have
         self.clock = 0.0
         self.step = 0
@@ -73,6 +79,9 @@ class Run:
         self.last: tuple[str, str, Fate] = ("", "", Fate.DONE)
         self._effects: list[Call] = []
         self._effects_hash = 0
+        self._told_hash = 0
+        self.told_matters = False
+        """Whether an invariant looks at the order of the answers, so that it tells states apart."""
         self._graveyard: list[Any] = []
         self._transaction_of: Process | None = None
         self._version: object = None
@@ -99,7 +108,10 @@ class Run:
             self.ground.rollback()
         for effect in self.world.effects.values():
             effect._run = None
-        self._graveyard += [process.tasks for process in self.processes]
+        for process in self.processes:
+            if any(not task.done() for task in process.tasks):
+                self._graveyard.append(process.tasks)
+            process.forget()
         self.loop.clear()
         asyncio_events._set_running_loop(self._outer)
 
@@ -119,19 +131,23 @@ class Run:
     def default(self) -> Action | None:
         """What happens if nothing is disturbed: the current process goes on; if it waits, the next one that can."""
         current = self.current
-        if current is not None and self.enabled(current):
+        if current is not None and self._goes_on():
             return Action(current.index)
         for process in self.processes:
             if self.enabled(process):
                 return Action(process.index)
         return WAIT if self._next_timer() is not None else None
 
+    def _goes_on(self) -> bool:
+        """Whether the current process lives and has something to do, so that to turn to another one is a deviation."""
+        current = self.current
+        return current is not None and current.main is not None and bool(self.enabled(current))
+
     def alternatives(self, usual: Action) -> Iterator[tuple[int, Action]]:
         """Everything else that can happen now, each with the number of deviations that it costs."""
         if usual == WAIT:
             return
-        current = self.current
-        goes_on = current is not None and bool(self.enabled(current))
+        current, goes_on = self.current, self._goes_on()
         for process in self.processes:
             for place, operation in enumerate(self.enabled(process)):
                 switch = int((goes_on and process is not current) or place > 0)
@@ -153,6 +169,7 @@ class Run:
             self.clock,
             self.ground.expiries(),
             self._effects_hash,
+            self._told_hash if self.told_matters else 0,
             current.index if current else -1,
             owner.index if owner else -1,
             tuple([process.state() for process in self.processes]),
@@ -226,7 +243,8 @@ class Run:
             error = operation.errors(fate)
         future = operation.future
         if future is not None:
-            process.observe((fate, self.clock, repr(error) if error else frozen_answer(answer)))
+            seen = self.ground.observed if operation.uses_store else repr
+            process.observe((fate, self.clock, repr(error) if error else seen(answer)))
             if not future.done():
                 if error is None:
                     future.set_result(answer)
@@ -269,14 +287,12 @@ class Run:
             self._transaction_of = None
             self.ground.rollback()
         self._graveyard += [process.tasks, process.pending, process.timers, process.main]
-        process.pending, process.timers, process.tasks, process.main = [], [], [], None
-        process.observed = -1
+        process.forget()
         if process.restarts:
             self._offer_start(process)
 
     def _offer_start(self, process: Process) -> None:
-        process.pending, process.timers, process.tasks, process.main = [], [], [], None
-        process.observed = -1
+        process.forget()
 
         def start() -> None:
             process.begin()
@@ -309,7 +325,9 @@ class Run:
         if process is None or self._over:
             return
         self.told.append((process.title, event))
-        process.told = hash((process.told, event.operation, event.outcome, repr(event.key)))
+        what = hash((process.title, event.operation, event.outcome, repr(event.key)))
+        process.told = hash((process.told, what))
+        self._told_hash = hash((self._told_hash, what))
         self._checked = None
         if self.steps:
             self.steps[-1].told.append(str(event.answer))
@@ -427,12 +445,6 @@ class _Timer(Operation):
     @property
     def gone(self) -> bool:
         return self._handle.cancelled()
-
-
-def frozen_answer(answer: object) -> object:
-    if answer is None:
-        return None
-    return frozen(answer) if isinstance(answer, list | tuple) else repr(answer)
 
 
 def _shown(answer: object) -> str:

@@ -41,17 +41,25 @@ class NotDeterministic(RaceproofError):
 class Explorer:
     """A scenario on a ground, ready to be run as often as needed."""
 
-    def __init__(self, world: World, limits: Limits | None = None, ground: Ground | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        limits: Limits | None = None,
+        ground: Ground | None = None,
+        whole_calls: bool = False,
+    ) -> None:
         if not world.processes:
             raise CallError(f"{world.name}: nothing to explore; declare a process with @world.process")
         self.world = world
         self.limits = limits = limits or Limits()
         self.covered = Covered()
         self._faults = limits.faults
+        self._whole_calls = whole_calls
         self._run: Run | None = None
         self._progress: Callable[[Covered], None] | None = None
         self._ground: Ground = ground or SqliteGround()
         self._remains: list[Any] = []
+        self._told_matters = False
         self._visited: dict[object, list[Faults]] = {}
         self._levels: list[list[tuple[Action, ...]]] = [[] for _ in range(limits.deviations + 1)]
         with self._virtually():
@@ -125,6 +133,7 @@ class Explorer:
             return None if run.broken is None else (taken, run.broken.why)
 
     def _seen(self, run: Run) -> bool:
+        self._told_matters = run.told_matters = self._told_matters or run.told_matters
         key, used = run.key(), run.used
         known = self._visited.setdefault(key, [])
         if any(one.within(used) for one in known):
@@ -276,6 +285,7 @@ class Explorer:
 
     def _check_deterministic(self) -> None:
         """The undisturbed run, twice: the same states in the same order."""
+        list(self._states())  # the library learns what it wants to know of the tables
         first, second = (list(self._states()) for _ in range(2))
         for step, (one, other) in enumerate(zip(first, second, strict=False)):
             if one != other:
@@ -308,7 +318,7 @@ class Explorer:
     @contextmanager
     def _running(self, record: bool = False) -> Iterator[Run]:
         self._ground.reset()
-        with self._entered(Run(self.world, self._ground, self._faults, record)) as run:
+        with self._entered(Run(self.world, self._ground, self._faults, record, self._whole_calls)) as run:
             yield run
         self.covered.schedules += 1
         self.covered.steps += run.step

@@ -127,6 +127,7 @@ class Moment:
     @property
     def told(self) -> Sequence[tuple[str, Event]]:
         """Every answer of the library so far, with the process that got it."""
+        self._run.told_matters = True
         return self._run.told
 
 

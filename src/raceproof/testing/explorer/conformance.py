@@ -1,0 +1,80 @@
+"""Whether two stores decide alike: schedules that were explored on one are run on the other, and every answer is compared.
+
+A call of the library is one step here, since stores need different numbers of statements for the same call. That is what
+justifies exploring on SQLite what will run on PostgreSQL or Redis.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from raceproof.testing.explorer.action import Action, Schedule, written
+from raceproof.testing.explorer.ground import Ground
+from raceproof.testing.explorer.on_sqlite import SqliteGround
+from raceproof.testing.explorer.search import Explorer
+from raceproof.testing.explorer.verdict import Limits, Verdict
+from raceproof.testing.explorer.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where another store went another way."""
+
+    schedule: str
+    step: int
+    one: str
+    other: str
+
+    def __str__(self) -> str:
+        return f"step {self.step} of {self.schedule!r}: {self.one} here, {self.other} there"
+
+
+class _Collecting(Explorer):
+    """Keeps every schedule that it tries."""
+
+    def __init__(self, world: World, limits: Limits) -> None:
+        self.tried: list[tuple[Action, ...]] = []
+        super().__init__(world, limits, SqliteGround(), whole_calls=True)
+
+    def _go(self, forced: tuple[Action, ...], cost: int) -> tuple[list[Action], str] | None:
+        self.tried.append(forced)
+        return super()._go(forced, cost)
+
+
+def explored_schedules(world: World, limits: Limits, most: int) -> list[Schedule]:
+    """Schedules that an exploration on SQLite has tried, evenly chosen among all of them."""
+    explorer = _Collecting(world, limits)
+    explorer.explore()
+    tried = explorer.tried
+    step = max(1, len(tried) / most)
+    return [tried[int(place * step)] for place in range(min(most, len(tried)))]
+
+
+def durations(world: World, limits: Limits) -> set[float]:
+    """The spans of time that the scenario's statements reckon with."""
+    ground = SqliteGround()
+    Explorer(world, Limits(deviations=min(1, limits.deviations), seconds=limits.seconds), ground).explore()
+    return ground.durations
+
+
+def differences(
+    world: World, schedules: Sequence[Schedule], one: Ground, other: Ground, limits: Limits
+) -> Iterator[Difference]:
+    """Every schedule on both stores; where an answer, an effect or the end of a run differs."""
+    first, second = (Explorer(world, limits, ground, whole_calls=True) for ground in (one, other))
+    for schedule in schedules:
+        text = written(schedule, world.names)
+        here, there = (told(explorer.replay(text)) for explorer in (first, second))
+        for step in range(max(len(here), len(there))):
+            left, right = (lines[step] if step < len(lines) else "nothing" for lines in (here, there))
+            if left != right:
+                yield Difference(text, step + 1, left, right)
+                break
+
+
+def told(verdict: Verdict) -> list[str]:
+    """What happened in a run, as far as processes can tell."""
+    lines = []
+    for step in verdict.steps:
+        who = step.title or "time"
+        lines.append(f"{who} {step.operation} {step.fate.value} {'; '.join(step.told)}".rstrip())
+    return [*lines, f"{verdict.kind} {verdict.why}".rstrip()]
