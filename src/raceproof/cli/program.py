@@ -21,6 +21,7 @@ COMMANDS = {
     "sql": "raceproof.cli.commands.sql:sql",
     "diagram": "raceproof.cli.commands.diagram:diagram",
     "verify": "raceproof.cli.commands.verify:verify",
+    "explore": "raceproof.cli.commands.explore:explore",
     "show": "raceproof.cli.commands.show:show",
     "explain": "raceproof.cli.commands.explain:explain",
     "move": "raceproof.cli.commands.move:move",

@@ -107,8 +107,8 @@ class ExploredDriver(AsyncDriver):
 
     async def begin(self) -> None:
         def apply() -> None:
-            self._explored.ground.begin()
             self._explored.open_transaction(self._process)
+            self._explored.ground.begin()
             self.in_transaction = True
 
         await self._wait(lambda: "BEGIN", apply, plain=True)
@@ -126,8 +126,8 @@ class ExploredDriver(AsyncDriver):
     def _close(self, how: Callable[[], None]) -> None:
         if self.in_transaction:
             self.in_transaction = False
-            self._explored.close_transaction()
             how()
+            self._explored.close_transaction()
 
     async def _wait(
         self, label: Callable[[], str], apply: Callable[[], Any], plain: bool = False, ends: bool = False

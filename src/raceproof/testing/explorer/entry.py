@@ -15,8 +15,8 @@ Scenario = Callable[[World], None]
 class ExplorationFailed(AssertionError):
     """A schedule breaks what must hold, or too little was tried; `.verdict` has the whole of it."""
 
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(text(verdict))
+    def __init__(self, verdict: Verdict, target: str = "") -> None:
+        super().__init__(text(verdict, target))
         self.verdict = verdict
 
 
@@ -39,9 +39,9 @@ class Explored:
         """What comes of it."""
         return Explorer(self.world(), _changed(self.limits, limits), ground).explore()
 
-    def replay(self, schedule: str, ground: Ground | None = None) -> Verdict:
-        """Run one schedule."""
-        return Explorer(self.world(), self.limits, ground).replay(schedule)
+    def replay(self, schedule: str, ground: Ground | None = None, strict: bool = True) -> Verdict:
+        """Run one schedule; unless `strict`, without the steps that are no longer possible."""
+        return Explorer(self.world(), self.limits, ground).replay(schedule, strict)
 
 
 def world_of(scenario: Scenario) -> World:
@@ -72,7 +72,7 @@ def explore(**limits: Any) -> Callable[[Scenario], Callable[[], None]]:
         def test() -> None:
             verdict = own.explore()
             if not verdict.passed:
-                raise ExplorationFailed(verdict)
+                raise ExplorationFailed(verdict, f"{scenario.__module__}:{scenario.__name__}")
 
         test.__name__ = scenario.__name__
         test.__qualname__ = scenario.__qualname__

@@ -41,7 +41,9 @@ class SqliteGround:
         self._now = ""
         self._expiries: set[float] = set()
         self._selects: list[tuple[str, list[str], str]] = []
+        self._drawn = 0
         self._keep_time()
+        self._connection.create_function("random", 0, self._draw)
         self.set_clock(0.0)
 
     # the clock
@@ -85,6 +87,11 @@ class SqliteGround:
             self._expiries.add(result)
         elif result < moment:
             self._expiries.add(self._clock + (moment - result))
+
+    def _draw(self) -> int:
+        """SQLite's `random()`: another one each time, and the same in every run of a schedule."""
+        self._drawn += 1
+        return self._drawn
 
     def set_clock(self, clock: float) -> None:
         self._clock = clock
@@ -144,6 +151,7 @@ class SqliteGround:
     def reset(self) -> None:
         self._cursor.execute("ROLLBACK TO beginning")
         self._expiries.clear()
+        self._drawn = 0
         self.set_clock(0.0)
 
     def version(self) -> object:
@@ -151,7 +159,8 @@ class SqliteGround:
 
     def state(self) -> object:
         """All rows as values, for the hash of a state."""
-        return tuple(tuple(self._cursor.execute(text).fetchall()) for _, _, text in self._selects)
+        rows = tuple(tuple(self._cursor.execute(text).fetchall()) for _, _, text in self._selects)
+        return rows, self._drawn
 
     def tables(self) -> Tables:
         return {

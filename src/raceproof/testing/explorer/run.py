@@ -84,6 +84,7 @@ class Run:
         """Whether an invariant looks at the order of the answers, so that it tells states apart."""
         self._graveyard: list[Any] = []
         self._transaction_of: Process | None = None
+        self._committed: Tables = {}
         self._version: object = None
         self._tables: Tables | None = None
         self._state: object = None
@@ -158,6 +159,13 @@ class Run:
                     yield switch + 1, Action(process.index, place, fate)
         if self._next_moment() is not None:
             yield 1, WAIT
+
+    def can(self, action: Action) -> bool:
+        """Whether this can happen now."""
+        if action == WAIT:
+            return (self._next_moment() if self._anybody() else self._next_timer()) is not None
+        ready = self.enabled(self.processes[action.process])
+        return action.place < len(ready) and action.fate in ready[action.place].fates
 
     def key(self) -> object:
         """The state: two runs with the same one go on alike."""
@@ -271,9 +279,8 @@ class Run:
             for task in left:
                 task.cancel()  # as asyncio.run does
             self.loop.drain(process)
-        if self._transaction_of is process and not any(not task.done() for task in process.tasks):
-            self._transaction_of = None
-            self.ground.rollback()
+        if all(task.done() for task in process.tasks):
+            self._roll_back(process)
         failure = None if main.cancelled() else main.exception()
         if isinstance(failure, AssertionError) or (failure is not None and not process.faulted):
             self.broken = Broken(f"{process.title} ended with {type(failure).__name__}: {failure}")
@@ -283,9 +290,7 @@ class Run:
 
     def _kill(self, process: Process) -> None:
         """No finally, no clean-up: its connection closes, so its transaction is rolled back."""
-        if self._transaction_of is process:
-            self._transaction_of = None
-            self.ground.rollback()
+        self._roll_back(process)
         self._graveyard += [process.tasks, process.pending, process.timers, process.main]
         process.forget()
         if process.restarts:
@@ -333,10 +338,17 @@ class Run:
             self.steps[-1].told.append(str(event.answer))
 
     def open_transaction(self, process: Process) -> None:
+        self._committed = self.tables()
         self._transaction_of = process
 
     def close_transaction(self) -> None:
         self._transaction_of = None
+        self._version = self._tables = None
+
+    def _roll_back(self, process: Process) -> None:
+        if self._transaction_of is process:
+            self.ground.rollback()
+            self.close_transaction()
 
     def _task(self, task: "asyncio.Task[Any]") -> None:
         self.loop.owner.tasks.append(task)
@@ -385,6 +397,9 @@ class Run:
     # what must hold
 
     def tables(self) -> Tables:
+        """All rows that are committed; what stands in an open transaction is seen by nobody."""
+        if self._transaction_of is not None:
+            return self._committed
         version = self.ground.version()
         if self._tables is None or version != self._version:
             self._version = version
@@ -401,7 +416,7 @@ class Run:
 
     def _check(self, before: Tables | None) -> None:
         """The invariants, if anything has changed that they could see."""
-        changed = self.ground.version()
+        changed = "open" if self._transaction_of is not None else self.ground.version()
         if changed == self._checked:
             return
         self._checked = changed

@@ -82,10 +82,13 @@ class Explorer:
             self.covered.states = len(self._visited)
             return self._verdict(found)
 
-    def replay(self, schedule: str) -> Verdict:
-        """Run one schedule, and tell what happens in it."""
+    def replay(self, schedule: str, strict: bool = True) -> Verdict:
+        """Run one schedule, and tell what happens in it.
+
+        A step that is not possible is an error; unless `strict`, it is left out, as for a scenario that has changed.
+        """
         with self._virtually():
-            return self._failed(parsed(schedule, self.world.names))
+            return self._failed(parsed(schedule, self.world.names), strict)
 
     # the search
 
@@ -229,7 +232,8 @@ class Explorer:
         """What a certificate would need and this exploration does not have."""
         covered = self.covered
         if covered.exhausted < self.limits.deviations:
-            yield f"the time was over when schedules with {covered.exhausted + 1} deviations were tried"
+            some = covered.exhausted + 1
+            yield f"the time was over when schedules with {some} deviation{'s' * (some != 1)} were tried"
         points = covered.points
         kinds = {
             "crash": (self.limits.crashes, (Fate.DIES_BEFORE, Fate.DIES_AFTER)),
@@ -244,13 +248,13 @@ class Explorer:
             if invariant.name not in covered.reached:
                 yield f"never reached: {invariant.name}"
 
-    def _failed(self, schedule: Schedule) -> Verdict:
+    def _failed(self, schedule: Schedule, strict: bool = True) -> Verdict:
         """Run a schedule once more, and keep everything that people want to see."""
         with self._running(record=True) as run:
-            taken = list(schedule)
+            taken: list[Action] = []
             for action in schedule:
-                if run.broken is None:
-                    self._possible(run, action)
+                if run.broken is None and self._possible(run, action, strict):
+                    taken.append(action)
                     run.take(action)
             while run.broken is None:
                 usual = run.default()
@@ -267,21 +271,21 @@ class Explorer:
                 self.limits,
                 self.covered,
                 broken.why if broken else "",
-                written(taken[: run.step], self.world.names),
+                written(taken, self.world.names),
                 run.steps or (),
                 self.world.names,
             )
 
-    def _possible(self, run: Run, action: Action) -> None:
-        if action == WAIT:
-            return
-        process = run.processes[action.process]
-        ready = run.enabled(process)
-        if action.place >= len(ready) or action.fate not in ready[action.place].fates:
+    def _possible(self, run: Run, action: Action, strict: bool) -> bool:
+        if run.can(action):
+            return True
+        if strict:
+            step = written([action], self.world.names)
             raise CallError(
-                f"{self.world.name}: step {run.step + 1} of the schedule is {process.name}, which has nothing to do there; "
+                f"{self.world.name}: step {run.step + 1} of the schedule is {step!r}, which is not possible there; "
                 "the schedule belongs to another version of the scenario"
             )
+        return False
 
     def _check_deterministic(self) -> None:
         """The undisturbed run, twice: the same states in the same order."""

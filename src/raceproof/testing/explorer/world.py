@@ -148,6 +148,10 @@ class Invariant:
             found = self.check(*args)
         except AssertionError as error:
             found = str(error) or False
+        if not isinstance(found, bool | str | None):
+            raise CallError(
+                f"{self.name}: a check returns True or False, or a text that says what is wrong, not {found!r}"
+            )
         if found is False:
             return self.name
         return f"{self.name}: {found}" if isinstance(found, str) and found else None

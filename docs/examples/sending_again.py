@@ -1,0 +1,5 @@
+"""One process is enough to send the picture twice: it dies in between."""
+
+from sending_twice import show
+
+show("sending_twice.py")
