@@ -292,6 +292,10 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0
     redis.call('HSET', row, 'status', 'RUNNING', 'claimed_by', ARGV[3], 'claimed_until', ends)
     redis.call('ZADD', KEYS[1], ends, id)
     found[#found + 1] = {id, fence}
+  elseif seen[1] == 'QUEUED' or seen[1] == 'RUNNING' then
+    redis.call('ZADD', KEYS[1], seen[2], id)
+  else
+    redis.call('ZREM', KEYS[1], id)
   end
 end
 return found

@@ -25,8 +25,8 @@ from raceproof.inbox import Inbox, inbox_ddl
 from raceproof.intake import Arrival
 from raceproof.leases import Lease, lease_ddl
 from raceproof.lifecycle import Lifecycle
+from raceproof.lua import constants_of
 from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
-from raceproof.moves.redis import SCRIPT
 from raceproof.moves.request import request
 from raceproof.outcome import Claim
 from raceproof.predicate import EpochGuard
@@ -123,13 +123,15 @@ def _statement(shown: Shown) -> str:
         arguments = [
             f"-- ARGV[{place}] {value or repr('')}" for place, value in enumerate(shown.parameters, 1)
         ]
-        return "\n".join([title, *keys, *arguments, shown.text.removesuffix(SCRIPT)]).rstrip()
+        return "\n".join([title, *keys, *arguments, constants_of(shown.text)]).rstrip()
     values = ", ".join(f"{place} {value}" for place, value in enumerate(shown.parameters, 1))
     return "\n".join([title, *([f"-- {values}"] if values else []), f"{shown.text};"])
 
 
 def lua(primitive: str = "moves") -> str:
-    return _fence("lua", source(f"raceproof.{primitive}", "redis.lua"))
+    before = ("guards.lua", "leave.lua") if primitive == "moves" else ()
+    texts = [source(f"raceproof.{primitive}", name) for name in (*before, "redis.lua")]
+    return _fence("lua", "".join(texts))
 
 
 def ddl(what: str, dialect: Dialect) -> str:
@@ -219,9 +221,8 @@ def _claims(primitives: Primitives) -> Iterator[Call]:
         "claim.set_aside": [("<job_id>", 3, None)],
     }
     if isinstance(primitives.moves, RedisMoves):
-        found = {key: [[b"kept"]] for key in ("claim.acquire", "claim.set_aside")}
+        found = dict.fromkeys(("claim.acquire", "claim.set_aside"), (0, 0, 0))
         found |= {key: [[b"missing"]] for key in ("claim.one", "claim.renew", "claim.give_back")}
-        found["claim.due"] = [b"<job_id>"]
     yield Call("claim", claims.acquire(asked), found)
     yield Call("claim", claims.set_aside(asked), found)
     yield Call("claim_one", claims.one(asked, "<job_id>"), found)

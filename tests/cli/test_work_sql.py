@@ -164,7 +164,7 @@ def test_the_redis_scripts_are_printed_once_each(cli: Cli) -> None:
     for call in (
         "Job.work claim.acquire",
         "Job.work claim.give_back",
-        "Line.work claim.advance",
+        "Line.work claim.offer",
         "picture delivery.take",
         "Logging.attempt attempt.start",
         "lease bot lease.renew",

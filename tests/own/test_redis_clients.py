@@ -9,8 +9,10 @@ import redis
 import redis.asyncio
 
 from raceproof import Already, CallError, Moved, Refused, Spec, Store, bind, column
+from raceproof.statement import Rows, Statement
 from raceproof.testing import ValkeyServer
 from tests.contract.grounds import Caller, RedisGround
+from tests.contract.jobs import jobs
 from tests.contract.orders import orders
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -137,3 +139,32 @@ def test_scripts_that_the_server_forgot_are_sent_again(valkey_server: ValkeyServ
         assert isinstance(db.move(order.moves["pack"], "a"), Moved)
         client.script_flush()
         assert isinstance(db.move(order.moves["pack"], "a"), Already)
+
+
+async def test_a_claim_and_its_end_are_one_script_each(valkey_server: ValkeyServer) -> None:
+    """Searching is part of claiming, and leaving the index and the line part of the move that ends the claim."""
+    client = redis.Redis.from_url(valkey_server.url, decode_responses=True)
+    store = bind(client)
+    ground = RedisGround(Caller(store), client)
+    job = jobs(ground, history=True, claim={"serial": "owner", "exhausted": None})
+    work = job.claims["work"]
+    for number in range(3):
+        ground.put(job, f"k{number}", "QUEUED", owner="ann")
+        store.offer(work, [f"k{number}"])
+    sent: list[str] = []
+    driver = store._driver
+    execute = driver.execute
+
+    def counted(statement: Statement) -> Rows:
+        sent.append(statement.name)
+        return execute(statement)
+
+    driver.execute = counted  # type: ignore[method-assign]
+    (first,) = store.claim(work, 1)
+    assert store.move(job.moves["finish"], first).won
+    second = store.claim(work, 1)
+    assert [answer.won for answer in store.move_many(job.moves["finish"], second)] == [True]
+    assert sent == ["claim.acquire", "move"] * 2
+    assert client.zrange(f"{job.table}/work", 0, -1) == ["k2"]
+    assert client.zrange(f"{job.table}/work/line:ann", 0, -1) == ["k2"]
+    client.close()

@@ -4,19 +4,27 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from enum import StrEnum
 from typing import Any
 
 import pytest
 import redis
 import redis.asyncio
 
-from raceproof import CallError, Missing, Moved, bind, column
+from raceproof import Attempts, CallError, Lifecycle, Lost, Missing, Moved, Taken, bind, claim, column, move
+from raceproof.statement import Rows, Statement
 from raceproof.testing import valkey
-from tests.contract.grounds import Caller
+from tests.contract.grounds import Caller, fresh_name
 from tests.contract.orders import orders
 from tests.fix_waiting import until
 
 SLOTS = 16384
+
+
+class Status(StrEnum):
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    DONE = "DONE"
 
 
 @pytest.fixture(scope="module")
@@ -85,4 +93,83 @@ async def test_moves_on_a_cluster_async(cluster: int) -> None:
     client = redis.RedisCluster(host="127.0.0.1", port=cluster)
     async with redis.asyncio.RedisCluster(host="127.0.0.1", port=cluster) as async_client:
         await check(Caller(bind(async_client)), client)
+    client.close()
+
+
+async def check_work(db: Caller, client: Any) -> None:
+    """A row is claimed, renewed, given back and finished by its key; what needs an index is refused with a reason."""
+    name = fresh_name("jobs")
+
+    class Job(Lifecycle[Status], table=name, tenant="shop", history=name):
+        start = move(Status.QUEUED, to=Status.RUNNING)
+        finish = move(Status.RUNNING, to=Status.DONE)
+        work = claim(start, lease=30)
+        lined = claim(start, lease=30, serial="owner")
+
+    client.hset(f"{name}:{{red}}:k1", mapping={"status": "QUEUED"})
+    red = db.for_tenant("red")
+    first = await red.claim_one(Job.work, "k1", by="ann")
+    (again,) = await red.renew(first)
+    assert (again.fence, type(await red.claim_one(Job.work, "k1"))) == (first.fence, Taken)
+    await red.release(again)
+    second = await red.claim_one(Job.work, "k1", by="bob")
+    assert isinstance(await red.move(Job.finish, first), Lost)
+    assert isinstance(await red.move(Job.finish, second), Moved)
+    assert {"claimed_by", "claimed_until"}.isdisjoint(await red.read(Job, "k1"))
+    for refused in (red.claim(Job.work), red.offer(Job.work, ["k1"]), red.claim_one(Job.lined, "k1")):
+        with pytest.raises(CallError, match="cluster"):
+            await refused
+
+
+async def test_claims_by_key_on_a_cluster(cluster: int) -> None:
+    """With the sync client; also where the tenant is the hash tag."""
+    client = redis.RedisCluster(host="127.0.0.1", port=cluster)
+    await check_work(Caller(bind(client)), client)
+    client.close()
+
+
+def logins_of_owners() -> Attempts:
+    """Attempts whose owner is the tenant, so that all keys of an owner are in one slot."""
+    name = fresh_name("logins")
+
+    class Login(Lifecycle[Status], table=name, tenant="owner"):
+        begin = move(Status.QUEUED, to=Status.RUNNING)
+        end = move(Status.QUEUED, Status.RUNNING, to=Status.DONE)
+
+    return Attempts(Login, owner="owner", supersede=Login.end)
+
+
+def test_attempts_on_a_cluster(cluster: int) -> None:
+    """Each start ends its predecessor; an open one is kept or respected."""
+    client = redis.RedisCluster(host="127.0.0.1", port=cluster, decode_responses=True)
+    db, attempts = bind(client), logins_of_owners()
+    for number, ended in enumerate([None, "k0", "k1"]):
+        answer: Any = db.start_attempt(attempts, "ann", f"k{number}")
+        assert (answer.outcome, answer.superseded) == ("started", ended)
+    kept: Any = db.start_attempt(attempts, "ann", "k3", when_open="keep")
+    respected: Any = db.start_attempt(attempts, "ann", "k3", when_open="reject")
+    assert (kept.outcome, kept.key, respected.outcome, respected.active) == ("kept", "k2", "rejected", "k2")
+    client.close()
+
+
+def test_a_pointer_that_has_changed_since_it_was_read_is_read_again(cluster: int) -> None:
+    """Somebody starts an attempt between the look and the script: that one is ended, not the one that was seen."""
+    client = redis.RedisCluster(host="127.0.0.1", port=cluster, decode_responses=True)
+    db, attempts = bind(client), logins_of_owners()
+    db.start_attempt(attempts, "ann", "k0")
+    driver = db._driver
+    execute, waiting = driver.execute, ["k1"]
+
+    def overtaken(statement: Statement) -> Rows:
+        rows = execute(statement)
+        if statement.name == "attempt.pointer" and waiting:
+            bind(client).start_attempt(attempts, "ann", waiting.pop())
+        return rows
+
+    driver.execute = overtaken  # type: ignore[method-assign]
+    answer: Any = db.start_attempt(attempts, "ann", "k2")
+    assert (answer.outcome, answer.superseded) == ("started", "k1")
+    table = attempts.lifecycle.table
+    statuses = [client.hget(f"{table}:{{ann}}:k{number}", "status") for number in range(3)]
+    assert statuses == ["DONE", "DONE", "QUEUED"]
     client.close()

@@ -1,94 +1,76 @@
-"""Claims on Redis and Valkey: one script for each decision; see `redis.lua` beside this file.
+"""Claims on Redis and Valkey: a declared claim has one script, and each call runs it once; see `redis.lua` beside this file.
 
 Redis cannot search hashes, so rows that wait stand in an index: a sorted set at `<table>/<claim>`. `offer` puts them there;
-a claim keeps it up to date from then on. With `serial`, the rows of one value stand in a line of their own at
-`<table>/<claim>/line:<value>`, and only the first is in the index. On a cluster a row can be claimed by its key alone.
+a claim keeps it up to date from then on, and so does the move that ends it. With `serial`, the rows of one value stand in
+a line of their own at `<table>/<claim>/line:<value>`, and only the first is in the index. On a cluster a row can be
+claimed by its key alone.
 """
 
 import json
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from raceproof.claims import answer
 from raceproof.claims.request import ClaimRequest
 from raceproof.errors import CallError
-from raceproof.forms import Columns, Marker, form_to_data
-from raceproof.moves.redis import RedisMoves, comparisons, key_of_member, leases_of, text_of
+from raceproof.forms import Columns, Marker
+from raceproof.lua import script
+from raceproof.moves.redis import GUARDS, RedisMoves, comparisons, key_of_member, text_of
+from raceproof.moves.redis_index import LEAVE, index_key, places
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.spec import Claimable, Move
-from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, source
+from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
 
 SCRIPT = source("raceproof.claims", "redis.lua")
 _ROWS_IN_ONE_SCRIPT = 500
 _PAGES = 20
+_NAMES = {
+    action: f"claim.{action}" for action in ("acquire", "set_aside", "one", "renew", "give_back", "offer")
+}
 
 
 class RedisClaims:
-    """The programs of claims, with the descriptions that they have encoded so far."""
+    """The programs of claims, with the scripts that they have rendered so far."""
 
     def __init__(self, moves: RedisMoves) -> None:
         self._moves = moves
-        self._described: dict[Hashable, str] = {}
+        self._scripts: dict[tuple[Claimable[Any], str, bool], str] = {}
 
     def acquire(self, request: ClaimRequest) -> Program[list[Claim[Any, Any]]]:
         """Up to so many rows, in the order in which they became ready, each for this caller alone."""
-        claim = request.claim
-        self._needs_an_index(claim)
+        self._needs_an_index(request.claim)
         claims: list[Claim[Any, Any]] = []
         offset = 0
         while (left := min(request.limit - len(claims), _ROWS_IN_ONE_SCRIPT)) > 0:
             page = left + min(left, 16)
-            members = yield from self._due(request, page, offset)
-            if not members:
-                break
             started = time.monotonic()
-            told = yield self._script("acquire", request, [(member, "", "") for member in members], left)
-            gone = []
-            for member, row in zip(members, told, strict=False):
-                match text_of(row[0]):
-                    case "claimed":
-                        claims.append(self._claimed(request, member, row, started))
-                    case "gone":
-                        gone.append(member)
-                    case "kept":
-                        offset += 1
-            if gone and claim.serial:
-                yield from self._advance(claim, gone)
-            if len(members) < page:
+            found: Any = yield self._search("acquire", request, left, page, offset)
+            proposed, mine, kept, *rows = found
+            claims += self._claimed(request, rows, started)
+            offset += kept
+            # a page of others is passed over; one that is mine in part is as much as a call looks for
+            if proposed < page or 0 < mine < page:
                 break
         return claims
-
-    def _due(self, request: ClaimRequest, page: int, offset: int) -> Program[list[str]]:
-        """What the index proposes; a tenant sees its own rows alone."""
-        spec = request.claim.lifecycle
-        while True:
-            rows = yield self._statement("due", request, [], [self._index(request.claim)], page, str(offset))
-            members = [text_of(member) for member in rows]
-            mine = [
-                m for m in members if not spec.tenant or key_of_member(spec, m, request.tenant) is not None
-            ]
-            if mine or len(members) < page:
-                return mine
-            offset += page
 
     def one(
         self, request: ClaimRequest, key: Any
     ) -> Program[Claim[Any, Any] | Taken[Any] | Missing[Any] | Unknown[Any] | Conflict[Any]]:
         """One row by its key."""
         claim = request.claim
+        self._needs_no_line(claim)
         parts = key_parts(claim.lifecycle, key, request.tenant)
         started = time.monotonic()
         try:
-            lines = yield from self._lines(claim, [key_text(parts)])
-            (row,) = yield self._script("one", request, [(key_text(parts), "", "")], 1, lines)
+            (row,) = yield self._script("one", request, [key_text(parts)])
         except AcknowledgementLost as error:
             return Unknown(key, claim, None, error.__cause__ or error)
         match text_of(row[0]):
             case "claimed":
-                return self._claimed(request, key_text(parts), row, started, key)
+                return self._claimed(request, [row], started, key)[0]
             case "taken":
                 return answer.taken(claim, key, text_of(row[1]), row[2], text_of(row[3]), request.where)
         return Missing(key, claim)
@@ -99,25 +81,19 @@ class RedisClaims:
         if claim.exhausted is None or claim.cap is None:
             return []
         self._needs_an_index(claim)
-        aside: list[tuple[str, Any]] = []
-        offset = 0
-        for _ in range(_PAGES):
-            members = yield from self._due(request, _ROWS_IN_ONE_SCRIPT, offset)
-            if not members or len(aside) >= request.limit:
+        aside: list[SetAside[Any]] = []
+        offset = pages = 0
+        while pages < _PAGES and (left := request.limit - len(aside)) > 0:
+            found: Any = yield self._search("set_aside", request, left, _ROWS_IN_ONE_SCRIPT, offset)
+            proposed, mine, kept, *rows = found
+            for member, attempts in rows:
+                key = key_of_member(claim.lifecycle, text_of(member), request.tenant)
+                aside.append(answer.set_aside(claim, key, attempts))
+            offset += kept
+            pages += mine > 0
+            if proposed < _ROWS_IN_ONE_SCRIPT:
                 break
-            left = request.limit - len(aside)
-            told = yield self._script("set_aside", request, [(m, "", "") for m in members], left)
-            found = [
-                (m, row[1]) for m, row in zip(members, told, strict=False) if text_of(row[0]) == "set aside"
-            ]
-            aside += found
-            offset += len(told) - len(found)
-            if found and claim.serial:
-                yield from self._advance(claim, [member for member, _ in found])
-        return [
-            answer.set_aside(claim, key_of_member(claim.lifecycle, member, request.tenant), attempts)
-            for member, attempts in aside
-        ]
+        return aside
 
     def renew(
         self, claims: Sequence[Claim[Any, Any]], lease: float, now: datetime | None, token: str
@@ -164,23 +140,8 @@ class RedisClaims:
         members = [key_text(parts) for parts in keys]
         for start in range(0, len(members), _ROWS_IN_ONE_SCRIPT):
             some = members[start : start + _ROWS_IN_ONE_SCRIPT]
-            lines = yield from self._lines(claim, some)
-            yield self._plain("offer", claim, some, lines)
-
-    def finished(self, claims: Sequence[Claim[Any, Any]]) -> Program[None]:
-        """After moves have ended claims: take their rows out of the index, so that nobody looks at them again.
-
-        If this is cut off, the row is found to be gone when its lease would be over.
-        """
-        if not claims or self._moves.cluster:
-            return
-        claim = claims[0].move
-        try:
-            yield from self._advance(
-                claim, [key_text(key_parts(claim.lifecycle, one.key, one.tenant)) for one in claims]
-            )
-        except AcknowledgementLost:
-            pass
+            request = _plain(claim, "", 0.0, None, "")
+            yield self._script("offer", request, some)
 
     def listed(self, request: ClaimRequest) -> Program[Rows]:
         """Who holds what: until, stale, status, holder, fence, attempts and the key's columns; a look, not a decision."""
@@ -188,9 +149,7 @@ class RedisClaims:
         spec = claim.lifecycle
         (clock,) = yield Statement("time", "TIME")
         now = request.now.timestamp() if request.now else float(clock[0]) + float(clock[1]) / 1e6
-        (members,) = yield Statement(
-            "list", "ZRANGE", (self._index(claim), 0, request.limit - 1, "WITHSCORES")
-        )
+        (members,) = yield Statement("list", "ZRANGE", (index_key(claim), 0, request.limit - 1, "WITHSCORES"))
         flat = (
             [part for pair in members for part in pair]
             if members and isinstance(members[0], list | tuple)
@@ -227,15 +186,13 @@ class RedisClaims:
             some = claims[start : start + size]
             claim = some[0].move
             spec = claim.lifecycle
-            given = [
-                (key_text(key_parts(spec, one.key, one.tenant)), str(one.fence), delay)
-                for one, delay in zip(some, delays[start : start + size], strict=True)
-            ]
-            request = ClaimRequest(
-                claim, len(some), some[0].by, lease, (), None, (), None, now, token, (claim, (), (), False)
-            )
+            members = [key_text(key_parts(spec, one.key, one.tenant)) for one in some]
+            values = []
+            for one, delay in zip(some, delays[start : start + size], strict=True):
+                values += [str(one.fence), delay]
+            request = _plain(claim, some[0].by, lease, now, token)
             try:
-                rows = yield self._script(action, request, given, len(some), (), reason or "")
+                rows = yield self._script(action, request, members, values, reason or "")
             except AcknowledgementLost as error:
                 found += [answer.unknown(one, error.__cause__ or error) for one in some]
                 continue
@@ -250,96 +207,93 @@ class RedisClaims:
                         found.append(tuple(row))
         return found
 
-    def _advance(self, claim: Claimable[Any], members: Sequence[str]) -> Program[None]:
-        for start in range(0, len(members), _ROWS_IN_ONE_SCRIPT):
-            some = members[start : start + _ROWS_IN_ONE_SCRIPT]
-            lines = yield from self._lines(claim, some)
-            yield self._plain("advance", claim, some, lines)
-
-    def _lines(self, claim: Claimable[Any], members: Sequence[str]) -> Program[list[str]]:
-        """The keys of the lines in which these rows stand; none if the claim is not serial."""
-        if claim.serial is None:
-            return []
-        if self._moves.cluster:
-            raise CallError(
-                f"{claim}: a serial claim cannot live on a cluster, where lines and rows are apart"
-            )
-        rows = yield self._plain("serial", claim, members, ())
-        return [line_key(claim, text_of(row[0]), member) for row, member in zip(rows, members, strict=True)]
-
-    def _plain(
-        self, action: str, claim: Claimable[Any], members: Sequence[str], lines: Sequence[str]
-    ) -> Statement:
-        request = ClaimRequest(
-            claim, len(members), "", 0.0, (), None, (), None, None, "", (claim, (), (), False)
-        )
-        return self._script(action, request, [(member, "", "") for member in members], len(members), lines)
+    def _search(self, action: str, request: ClaimRequest, limit: int, page: int, offset: int) -> Statement:
+        """Look at so many rows that the index proposes; a tenant sees its own alone."""
+        claim = request.claim
+        values = [str(limit), str(page), str(offset)]
+        if claim.lifecycle.tenant:
+            values.append(key_text((request.tenant, "")))
+        return self._statement(action, request, values, [index_key(claim)])
 
     def _script(
         self,
         action: str,
         request: ClaimRequest,
-        given: Sequence[tuple[str, str, str]],
-        limit: int,
-        lines: Sequence[str] = (),
+        members: Sequence[str],
+        values: Sequence[str] = (),
         reason: str = "",
     ) -> Statement:
-        spec = request.claim.lifecycle
-        keys = [self._index(request.claim, given)]
-        keys += [self._moves.row_of_text(spec, member) for member, _, _ in given]
+        """Decide these rows."""
+        claim, moves = request.claim, self._moves
+        spec = claim.lifecycle
+        keys = [moves.row_of_text(spec, member) for member in members]
         if spec.history:
-            keys += [self._moves.history_of_text(spec, member) for member, _, _ in given]
-        values = [value for row in given for value in row]
-        leases = leases_of(request.where)
-        return self._statement(action, request, values, [*keys, *lines, *leases], limit, reason=reason)
+            keys += [moves.history_of_text(spec, member) for member in members]
+        if not moves.cluster:
+            keys.append(index_key(claim))
+        return self._statement(action, request, values, keys, reason)
 
     def _statement(
-        self, action: str, request: ClaimRequest, values: Sequence[str], keys: Sequence[str], limit: int,
-        offset: str = "", reason: str = "",
+        self, action: str, request: ClaimRequest, values: Sequence[str], keys: Sequence[str],
+        reason: str = "",
     ) -> Statement:  # fmt: skip
-        now = "" if request.now is None else f"{request.now.timestamp():.6f}"
-        guards = json.dumps(comparisons(request.claim, request.where))
-        described = self._described.get(request.shape)
-        if described is None:
-            described = self._described[request.shape] = _description(request, not self._moves.cluster)
-        fixed = [
-            action,
-            described,
-            now,
+        claim, where = request.claim, request.where
+        kind = (claim, action, bool(where))
+        made = self._scripts.get(kind)
+        if made is None:
+            made = self._scripts[kind] = script_of_claim(*kind, self._moves.cluster)
+        arguments = [
+            "" if request.now is None else f"{request.now.timestamp():.6f}",
             f"{request.lease:.6f}",
             request.by,
-            request.token,
-            str(limit),
-            guards,
-            reason,
+            reason or request.token,
+            json.dumps(comparisons(claim, where)) if where else "",
+            json.dumps(request.returning) if request.returning else "",
+            *values,
         ]
-        return Statement(f"claim.{action}", SCRIPT, [*fixed, *values, *([offset] if offset else [])], keys)
+        if where:
+            keys = [*keys, *self._moves.leases(claim, where)]
+        return Statement(_NAMES[action], made, arguments, keys)
 
-    def _index(self, claim: Claimable[Any], given: Sequence[tuple[str, str, str]] = ()) -> str:
-        """Where the rows of a claim wait. On a cluster there is no index; a row keeps a small one of its own."""
-        if self._moves.cluster and given:
-            return f"{index_key(claim)}:{{{given[0][0]}}}"
-        return index_key(claim)
+    def _needs_no_line(self, claim: Claimable[Any]) -> None:
+        if claim.serial is not None and self._moves.cluster:
+            raise CallError(
+                f"{claim}: a serial claim cannot live on a cluster, where lines and rows are apart"
+            )
 
     def _needs_an_index(self, claim: Claimable[Any]) -> None:
         if self._moves.cluster:
             raise CallError(f"{claim}: a cluster cannot be searched for rows to claim; claim them by key")
 
     def _claimed(
-        self, request: ClaimRequest, member: str, row: Row, started: float, key: Any = None
-    ) -> Claim[Any, Any]:
-        claim = request.claim
-        _, fence, attempts, before, *returned = row
-        key = key if key is not None else key_of_member(claim.lifecycle, member, request.tenant)
-        values = None
-        if request.returning:
-            named = zip(request.returning, returned, strict=True)
-            values = [value if name in claim.raw else text_of(value) for name, value in named]
+        self, request: ClaimRequest, rows: Rows, started: float, key: Any = None
+    ) -> list[Claim[Any, Any]]:
+        """What the script says of rows that were claimed: key, fence, attempts, before, columns …"""
+        claim, by, tenant, returning = request.claim, request.by, request.tenant, request.returning
+        spec = claim.lifecycle
+        known, number = spec.status_of, isinstance(claim.form, Columns)
         deadline = started + request.lease
-        made = self._fence(claim, fence)
-        return answer.claimed(
-            claim, key, made, request.by, int(attempts), text_of(before), deadline, values, request.tenant
-        )
+        found: list[Claim[Any, Any]] = []
+        for member, fence, attempts, status, *returned in rows:
+            values: list[Any] | None = None
+            if returning:
+                named = zip(returning, returned, strict=True)
+                values = [value if name in claim.raw else text_of(value) for name, value in named]
+            before = text_of(status)
+            found.append(
+                Claim(
+                    key_of_member(spec, text_of(member), tenant) if key is None else key,
+                    claim,
+                    int(fence) if number else text_of(fence),
+                    by,
+                    int(attempts),
+                    known.get(before, before),
+                    deadline,
+                    values,
+                    tenant,
+                )
+            )
+        return found
 
     def _fence(self, claim: Claimable[Any], fence: Any) -> Any:
         if fence is None:
@@ -347,51 +301,55 @@ class RedisClaims:
         return int(fence) if isinstance(claim.form, Columns) else text_of(fence)
 
 
-def index_key(claim: Claimable[Any]) -> str:
-    """The sorted set in which the rows of a claim wait."""
-    return f"{claim.lifecycle.table}/{claim.name}"
-
-
-def line_key(claim: Claimable[Any], value: str | None, member: str) -> str:
-    """The line of rows with this value; a row without one has a line of its own."""
-    return f"{index_key(claim)}/alone:{member}" if value is None else f"{index_key(claim)}/line:{value}"
-
-
 def _is_held(claim: Claimable[Any], fields: dict[str, Any]) -> bool:
     found = fields.get(claim.form.cleared[-1])
     return found is not None and (not isinstance(claim.form, Marker) or str(found).startswith("PROCESSING:"))
 
 
-def _description(request: ClaimRequest, indexed: bool) -> str:
-    """The claim as the script knows it."""
-    claim = request.claim
-    spec = claim.lifecycle
-    data = {
+def _plain(claim: Claimable[Any], by: str, lease: float, now: datetime | None, token: str) -> ClaimRequest:
+    """A request without guards and columns, for rows that are named."""
+    return ClaimRequest(claim, 1, by, lease, (), None, (), None, now, token, (claim, (), (), False))
+
+
+def script_of_claim(claim: Claimable[Any], action: str, guarded: bool = False, cluster: bool = False) -> str:
+    """`redis.lua` for one thing to do with a declared claim, with or without guards."""
+    spec, form = claim.lifecycle, claim.form
+    constants = {
         "lifecycle": spec.name,
         "name": claim.name,
         "column": spec.column,
-        "revision": spec.revision or False,
+        "open": dict.fromkeys(claim.open, True),
+        "held": dict.fromkeys(claim.held, True),
         "history": spec.history is not None,
-        "form": form_to_data(claim.form),
-        "fence": claim.form.fence_column,
-        "cleared": list(claim.form.cleared),
-        "open": [str(status) for status in claim.open],
-        "held": [str(status) for status in claim.held],
-        "move": _move(claim.move),
-        "back": _move(claim.back),
-        "exhausted": _move(claim.exhausted),
-        "attempts": claim.attempts or False,
-        "cap": claim.cap or False,
-        "after": claim.after or False,
-        "serial": claim.serial or False,
-        "returning": list(request.returning),
-        "expires": f"{spec.expires.ended * 1000:.0f}" if spec.expires else False,
-        "indexed": indexed,
+        "stream_prefix": f"{spec.table}/history:",
+        "form": form.kind_of_form,
+        "kind": form.kind if isinstance(form, Marker) else "",
+        "until_column": form.until if isinstance(form, Columns) else form.column,
+        "fence_column": form.fence_column,
+        "holder_column": form.holder
+        if isinstance(form, Columns)
+        else form.column
+        if isinstance(form, Marker)
+        else "",
+        "cleared": form.cleared,
+        "revision_column": spec.revision or "",
+        "attempts_column": claim.attempts or "",
+        "after_column": claim.after or "",
+        "cap": claim.cap,
+        "expires": f"{spec.expires.ended * 1000:.0f}" if spec.expires else None,
+        **_move("start", claim.move),
+        **_move("back", claim.back),
+        **_move("exhausted", claim.exhausted),
+        "more": bool(claim.after or claim.attempts or action not in ("acquire", "set_aside")),
+        "indexed": not cluster,
+        **places(claim),
     }
-    return json.dumps(data)
+    wanted = {"guards": guarded, "history": spec.history, "serial": claim.serial}
+    wanted |= {action: True, "leave": action in ("acquire", "set_aside")}
+    files = (GUARDS, LEAVE, SCRIPT)
+    return script(files, constants, [name for name, value in wanted.items() if value])
 
 
-def _move(move: Move[Any] | None) -> Any:
-    if move is None:
-        return False
-    return {"name": move.name, "target": str(move.target), "stamp": list(move.stamp)}
+def _move(role: str, move: Move[Any] | None) -> dict[str, Any]:
+    name, target, stamps = (move.name, move.target, move.stamp) if move else (None, None, None)
+    return {f"{role}_name": name, f"{role}_target": target, f"{role}_stamps": stamps}

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from raceproof.errors import CallError
+from raceproof.forms import Marker
 from raceproof.identity import default_actor
 from raceproof.moves.request import Returning, check_texts, returned_columns
 from raceproof.outcome import Claim
@@ -74,7 +75,8 @@ def claim_request(
     check_texts(claim, (by,))
     names, row_type = ((), None) if returning is None else returned_columns(claim, returning)
     guards = claim.where + (claim.move.where if claim.move else ()) + predicates(where)
-    shape = (claim, tuple(predicate.text("") for predicate in guards), names, now is not None)
+    texts = tuple([predicate.text("") for predicate in guards]) if guards else ()
+    shape = (claim, texts, names, now is not None)
     return ClaimRequest(
         claim,
         limit,
@@ -85,7 +87,7 @@ def claim_request(
         names,
         row_type,
         now,
-        uuid4().hex,
+        uuid4().hex if isinstance(claim.form, Marker) else "",
         shape,
     )
 

@@ -214,11 +214,6 @@ class SqliteClaims:
         return None
         yield
 
-    def finished(self, claims: Sequence[Claim[Any, Any]]) -> Program[None]:
-        """After a move has ended claims: nothing, for the rows themselves are all there is."""
-        return None
-        yield
-
     def _changed(
         self, claims: Sequence[Claim[Any, Any]], how: str, values: Sequence[dict[str, Any]]
     ) -> Program[list[Any]]:

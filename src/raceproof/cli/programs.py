@@ -123,9 +123,7 @@ def _claim_runs(claim: Claimable[Any], primitives: Primitives) -> Iterator[tuple
         if isinstance(primitives.moves, SqliteMoves):
             yield way(), {**answers, "claim.change": [("<fence>", "<key>", 1)]}
     yield programs.offer(claim, [parts]), answers
-    if isinstance(primitives.moves, RedisMoves):
-        yield programs.finished([held]), answers
-    else:
+    if not isinstance(primitives.moves, RedisMoves):
         yield programs.listed(request), answers
 
 
@@ -136,11 +134,8 @@ def _claim_answers(
     waiting = (*parts, str(claim.at[0]), "<key>")
     match moves:
         case RedisMoves():
-            words = {"acquire": "gone", "set_aside": "kept"} | dict.fromkeys(
-                ("one", "renew", "give_back"), "missing"
-            )
-            told = {f"claim.{action}": [[word]] for action, word in words.items()}
-            return {**told, "claim.due": [":".join(map(str, parts))], "claim.serial": [["<value>"]]}
+            found: dict[str, Any] = {f"claim.{action}": (0, 0, 0) for action in ("acquire", "set_aside")}
+            return found | {f"claim.{action}": [["missing"]] for action in ("one", "renew", "give_back")}
         case SqliteMoves():
             return {
                 "claim.due": [waiting],

@@ -7,13 +7,13 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from raceproof.claims.redis import index_key, line_key
 from raceproof.errors import CallError
 from raceproof.inbox.declared import Inbox
 from raceproof.inbox.outcome import Received
 from raceproof.inbox.sql_programs import told
 from raceproof.intake import Arrival
 from raceproof.moves.redis import RedisMoves
+from raceproof.moves.redis_index import index_key, line_key
 from raceproof.moves.request import key_text
 from raceproof.statement import Program, Rows, Statement, source
 

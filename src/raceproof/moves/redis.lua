@@ -1,9 +1,12 @@
 -- Moves on Redis and Valkey. A row is a hash; one run of this script decides each row that it is given, all of it at once:
--- nothing else runs on the server in between. Every key that is touched is in KEYS, the clock is the server's.
+-- nothing else runs on the server in between. Every key that is touched is in KEYS, but for the index of a claim that ends;
+-- the clock is the server's.
 --
--- Each declared move has a script of its own: these constants of its declaration, and then what stands below.
+-- Each declared move has a script of its own: these constants of its declaration, and then what stands below. With a claim
+-- its caller has another one.
 --   column, target, revision_column, fence_column ('' where there is none), sources as {[status] = true}, stamps as a list,
---   history ('', 'winners' or 'losers' too), lifecycle, move, expires (in milliseconds, 'never', or '')
+--   clears: the columns of a claim that ends, history ('', 'winners' or 'losers' too), lifecycle, move,
+--   expires (in milliseconds, 'never', or ''), leaves: whether the row leaves the index of the claim that ends
 -- KEYS  row 1 … row n, then, where a history is kept, its stream for row 1 … row n, then the leases that guards look at
 -- ARGV  nothing for a plain move; else 1 names the values that follow, by a small letter for a value that is the same for
 --       all rows, by a capital one for n values, one for each row; '' where a row has none:
@@ -14,6 +17,7 @@
 -- {false, 'not moved', before, revision, fence, unmet, by} or {false, 'replayed', before, revision after} or
 -- {false, 'error', message} if the row cannot be decided
 
+-- for: all
 local leases = string.sub(ARGV[1] or '', 1, 1) == 'k' and tonumber(ARGV[2]) or 0
 local rows = (#KEYS - leases) / (history ~= '' and 2 or 1)
 
@@ -43,24 +47,7 @@ local function now()
   return moment
 end
 
--- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
-local function holds(row, guard)
-  local operator, value = guard[2], guard[3]
-  -- P10: the lease is still in this epoch, so an old leader can write nothing more
-  if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - leases + guard[1]], 'epoch') == value end
-  local found = redis.call('HGET', row, guard[1])
-  if operator == 'is null' then return not found end
-  if operator == 'is not null' then return found end
-  if found and type(value) == 'number' then found = tonumber(found) end
-  if not found then return false end
-  if operator == '=' then return found == value end
-  if operator == '<>' then return found ~= value end
-  if operator == '<' then return found < value end
-  if operator == '<=' then return found <= value end
-  if operator == '>' then return found > value end
-  return found >= value
-end
-
+-- for: history
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
   for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
@@ -76,6 +63,7 @@ local function note(stream, i, outcome, before, revision)
     'actor', given('b', i) or '', 'reason', given('r', i) or '', 'call', given('c', i) or '', 'at', now())
 end
 
+-- for: revision
 -- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
 local function next_revision(row, revision)
   if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
@@ -85,6 +73,7 @@ local function next_revision(row, revision)
   return redis.call('HGET', row, revision_column), true
 end
 
+-- for: all
 -- What can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once.
 local function write(row, stream, i, before, revision)
   local fields = {column, target}
@@ -109,6 +98,7 @@ local function write(row, stream, i, before, revision)
     end
     for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
   end
+  if #clears > 0 then redis.call('HDEL', row, unpack(clears)) end
   for _, stamp in ipairs(stamps) do
     fields[#fields + 1] = stamp
     fields[#fields + 1] = now()
@@ -121,8 +111,11 @@ local function write(row, stream, i, before, revision)
     redis.call('PEXPIRE', row, expires)
     if stream then redis.call('PEXPIRE', stream, expires) end
   end
+  if leaves then leave(row) end
   local answer = {before, after}
-  for place, name in ipairs(returned or {}) do answer[place + 2] = redis.call('HGET', row, name) end
+  if returned then
+    for place, name in ipairs(returned) do answer[place + 2] = redis.call('HGET', row, name) end
+  end
   return answer
 end
 
@@ -146,13 +139,7 @@ local function decide(row, stream, i)
   -- P4: a write with another fence than the row's is refused
   if own_fence and fence ~= own_fence then unmet = unmet + 1 end
   if own_revision and revision ~= own_revision then unmet = unmet + 2 end
-  if guards then
-    local bit = 4
-    for _, guard in ipairs(guards) do
-      if not holds(row, guard) then unmet = unmet + bit end
-      bit = bit * 2
-    end
-  end
+  if guards then unmet = unmet + unmet_guards(row, guards, 4) end
 
   -- P1: the row leaves only a status from which this move is declared
   if unmet == 0 and sources[before] then return write(row, stream, i, before, revision) end

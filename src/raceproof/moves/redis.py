@@ -1,8 +1,9 @@
 """Moves on Redis and Valkey: one script for one decision, or for many; see `redis.lua` beside this file.
 
-Promise: a declared move has one script, made of its declaration alone, and every key that it touches is in KEYS. A row is
-a hash at `<table>:<key>`; its history is a stream at `<table>/history:<key>`. With `cluster=True` the key's text is the
-hash tag of both.
+Promise: a declared move has one script, made of its declaration alone (and one more for each claim that its caller may
+hold), and every key that it touches is in KEYS, but for the index of a claim that ends. A row is a hash at
+`<table>:<key>`; its history is a stream at `<table>/history:<key>`. With `cluster=True` the key's text is the hash tag of
+both, and there is no index.
 """
 
 import json
@@ -12,20 +13,22 @@ from datetime import datetime
 from typing import Any
 
 from raceproof.errors import CallError, ScriptFailed
+from raceproof.lua import script
 from raceproof.moves.answer import missing, moved, not_moved, unknown
+from raceproof.moves.redis_index import LEAVE, places
 from raceproof.moves.request import KeyParts, MoveRequest, key_text
 from raceproof.outcome import Answer, Moved, Unknown
 from raceproof.predicate import Comparison, EpochGuard, Predicate
-from raceproof.quoting import lua_literal
 from raceproof.spec import Claimable, Move, Spec
 from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, Style, source
 
+GUARDS = source("raceproof.moves", "guards.lua")
 SCRIPT = source("raceproof.moves", "redis.lua")
 
 # A script holds up the whole server while it runs: a bulk is cut into pieces of this many rows.
 _ROWS_IN_ONE_SCRIPT = 500
 
-_SCRIPTS: dict[tuple[Move[Any], str | None], str] = {}
+_SCRIPTS: dict[tuple[Move[Any], Claimable[Any] | None, bool, bool], str] = {}
 
 _HISTORY = ("move", "outcome", "before", "after", "revision", "actor", "reason", "call", "at")
 
@@ -39,21 +42,19 @@ class RedisMoves:
         self.cluster = cluster
 
     def row_key(self, spec: Spec[Any], parts: KeyParts) -> str:
-        return self.row_of_text(spec, key_text(parts))
+        return self.row_of_text(spec, str(parts[0]) if spec.plain_key else key_text(parts))
 
     def history_key(self, spec: Spec[Any], parts: KeyParts) -> str:
         return self.history_of_text(spec, key_text(parts))
 
     def row_of_text(self, spec: Spec[Any], text: str) -> str:
-        return f"{spec.table}:{self._tagged(spec, text)}"
+        return f"{spec.table}:{self._tagged(spec, text) if self.cluster else text}"
 
     def history_of_text(self, spec: Spec[Any], text: str) -> str:
-        return f"{spec.table}/history:{self._tagged(spec, text)}"
+        return f"{spec.table}/history:{self._tagged(spec, text) if self.cluster else text}"
 
     def _tagged(self, spec: Spec[Any], text: str) -> str:
         """On a cluster the key is the hash tag, or, where there is one, the tenant: all its rows are in one slot."""
-        if not self.cluster:
-            return text
         if spec.tenant:
             tenant, _, rest = text.partition(":")
             return f"{{{tenant}}}:{rest}"
@@ -67,7 +68,7 @@ class RedisMoves:
             keys.append(self.history_key(spec, request.parts))
         try:
             rows = yield Statement(
-                "move", script_of(request), _arguments([request]), keys + self._leases(request)
+                "move", self._script_of(request), _arguments([request]), keys + self._leases(request)
             )
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
@@ -137,14 +138,25 @@ class RedisMoves:
         )
         return [[_fields(fields).get(name) for name in _HISTORY] for _, fields in entries]
 
-    def _leases(self, request: MoveRequest) -> list[str]:
-        if not request.where or not (leases := leases_of(request.where)):
-            return []
-        if self.cluster:
+    def leases(self, asked: Move[Any] | Claimable[Any], where: Iterable[Predicate]) -> list[str]:
+        """The keys of the leases that guards look at."""
+        found = [f"{one.table}:{one.name}" for one in where if isinstance(one, EpochGuard)]
+        if found and self.cluster:
             raise CallError(
-                f"{request.move}: on a cluster a lease and a row are apart, and cannot be looked at together"
+                f"{asked}: on a cluster a lease and a row are apart, and cannot be looked at together"
             )
-        return leases
+        return found
+
+    def _leases(self, request: MoveRequest) -> list[str]:
+        return self.leases(request.move, request.where) if request.where else []
+
+    def _script_of(self, request: MoveRequest) -> str:
+        """The script of a declared move, for a caller who holds this claim."""
+        key = (request.move, request.claim, bool(request.where), self.cluster)
+        made = _SCRIPTS.get(key)
+        if made is None:
+            made = _SCRIPTS[key] = script_of_move(*key)
+        return made
 
     def _script(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | ScriptFailed]]:
         first = requests[0]
@@ -153,27 +165,18 @@ class RedisMoves:
         if spec.history:
             keys += [self.history_key(spec, request.parts) for request in requests]
         try:
-            rows = yield Statement("move", script_of(first), _arguments(requests), keys + self._leases(first))
+            rows = yield Statement(
+                "move", self._script_of(first), _arguments(requests), keys + self._leases(first)
+            )
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost) for request in requests]
         return [_answer(request, row) for request, row in zip(requests, rows, strict=True)]
 
 
-def script_of(request: MoveRequest) -> str:
-    """The script of a declared move; a claim may have a fence of its own."""
-    key = (request.move, request.fence_column)
-    script = _SCRIPTS.get(key)
-    if script is None:
-        script = _SCRIPTS[key] = script_of_move(request.move, request.fence_column or "")
-    return script
-
-
-def script_of_move(move: Move[Any], fence_column: str) -> str:
-    return _constants(move, fence_column) + SCRIPT
-
-
-def _constants(move: Move[Any], fence_column: str) -> str:
-    """What `redis.lua` wants to know of the declaration."""
+def script_of_move(
+    move: Move[Any], claim: Claimable[Any] | None = None, guarded: bool = False, cluster: bool = False
+) -> str:
+    """`redis.lua` for a declared move, with or without guards, and for a caller who holds this claim."""
     spec = move.lifecycle
     history = "" if spec.history is None else "losers" if spec.history.losers else "winners"
     expires = ""
@@ -181,63 +184,71 @@ def _constants(move: Move[Any], fence_column: str) -> str:
         expires = f"{spec.expires.ended * 1000:.0f}"
     elif spec.expires and spec.ended.intersection(map(str, move.sources)):
         expires = "never"
+    ends = claim is not None and move.target not in claim.held
+    leaves = claim is not None and ends and not cluster and move.target not in claim.open
     constants = {
-        "column": lua_literal(spec.column),
-        "target": lua_literal(move.target),
-        "revision_column": lua_literal(spec.revision or ""),
-        "fence_column": lua_literal(fence_column),
-        "sources": "{" + ", ".join(f"[{lua_literal(source)}] = true" for source in move.sources) + "}",
-        "stamps": "{" + ", ".join(lua_literal(stamp) for stamp in move.stamp) + "}",
-        "history": lua_literal(history),
-        "lifecycle": lua_literal(spec.name),
-        "move": lua_literal(move.name),
-        "expires": lua_literal(expires),
+        "column": spec.column,
+        "target": move.target,
+        "revision_column": spec.revision or "",
+        "fence_column": claim.form.fence_column if claim else spec.fence or "",
+        "sources": dict.fromkeys(move.sources, True),
+        "stamps": move.stamp,
+        "clears": claim.form.cleared if claim and ends else (),
+        "history": history,
+        "lifecycle": spec.name,
+        "move": move.name,
+        "expires": expires,
+        "leaves": leaves,
+        **(places(claim) if claim else {}),
     }
-    return "".join(f"local {name} = {value}\n" for name, value in constants.items())
+    wanted = {"guards": guarded, "history": history, "revision": spec.revision, "leave": leaves}
+    wanted["serial"] = claim and leaves and claim.serial
+    return script((GUARDS, LEAVE, SCRIPT), constants, [name for name, value in wanted.items() if value])
 
 
 def _arguments(requests: Sequence[MoveRequest]) -> Sequence[str]:
     """ARGV: the letters of the values that are given, and the values; see `redis.lua`."""
     first = requests[0]
-    letters, values = "", []
-
-    def give(letter: str, given: list[str]) -> None:
-        nonlocal letters
-        same = given.count(given[0]) == len(given)
-        letters += letter if same else letter.upper()
-        values.extend(given[:1] if same else given)
-
+    given: list[tuple[str, list[str]]] = []
     if first.shape is not first.move:
-        if leases := len(leases_of(first.where)):
-            give("k", [str(leases)])
+        if first.where and (leases := epochs(first.where)):
+            given.append(("k", [str(leases)]))
         if first.now is not None:
-            give("n", [f"{first.now.timestamp():.6f}"])
+            given.append(("n", [f"{first.now.timestamp():.6f}"]))
         if first.where:
-            give("g", [json.dumps(comparisons(first.move, first.where))])
+            given.append(("g", [json.dumps(comparisons(first.move, first.where))]))
         if first.returning:
-            give("o", [json.dumps(first.returning)])
+            given.append(("o", [json.dumps(first.returning)]))
         if first.fence is not None:
-            give("f", [str(request.fence) for request in requests])
+            given.append(("f", [str(request.fence) for request in requests]))
         if first.revision is not None:
-            give("v", [str(request.revision) for request in requests])
-        if first.set or first.clears:
-            give("s", [_change(request) for request in requests])
+            given.append(("v", [str(request.revision) for request in requests]))
+        if first.set:
+            given.append(("s", [_change(request) for request in requests]))
     if first.move.lifecycle.history:
-        give("b", [request.by or "" for request in requests])
-        give("r", [request.reason or "" for request in requests])
-        give("c", [request.call or "" for request in requests])
+        given.append(("b", [request.by or "" for request in requests]))
+        given.append(("r", [request.reason or "" for request in requests]))
+        given.append(("c", [request.call or "" for request in requests]))
         if first.repeat:
-            give("a", ["1"])
-    return (letters, *values) if letters else ()
+            given.append(("a", ["1"]))
+    if not given:
+        return ()
+    letters, values = "", [""]
+    for letter, of_rows in given:
+        same = of_rows.count(of_rows[0]) == len(of_rows)
+        letters += letter if same else letter.upper()
+        values += of_rows[:1] if same else of_rows
+    values[0] = letters
+    return values
 
 
-def comparisons(asked: Move[Any] | Claimable[Any], where: Iterable[Predicate]) -> list[list[Any]]:
-    """Guards as Redis can decide them; that of an epoch names the place of its lease among the last of KEYS."""
+def comparisons(asked: Move[Any] | Claimable[Any], where: Sequence[Predicate]) -> list[list[Any]]:
+    """Guards as Redis can decide them; that of an epoch says how many of KEYS come after its lease."""
     guards: list[list[Any]] = []
-    leases = 0
+    leases = epochs(where)
     for predicate in where:
         if isinstance(predicate, EpochGuard):
-            leases += 1
+            leases -= 1
             guards.append([leases, "epoch", str(predicate.epoch)])
         elif isinstance(predicate, Comparison):
             guards.append([predicate.column, predicate.operator, predicate.value])
@@ -248,14 +259,14 @@ def comparisons(asked: Move[Any] | Claimable[Any], where: Iterable[Predicate]) -
     return guards
 
 
-def leases_of(where: Iterable[Predicate]) -> list[str]:
-    """The keys of the leases that guards look at."""
-    return [f"{one.table}:{one.name}" for one in where if isinstance(one, EpochGuard)]
+def epochs(where: Iterable[Predicate]) -> int:
+    """How many guards look at a lease."""
+    return sum(isinstance(one, EpochGuard) for one in where)
 
 
 def _change(request: MoveRequest) -> str:
     values = {name: field_text(name, value) for name, value in request.set.items() if value is not None}
-    cleared = [*request.clears, *(name for name, value in request.set.items() if value is None)]
+    cleared = [name for name, value in request.set.items() if value is None]
     return json.dumps({"set": values, "clear": cleared})
 
 
@@ -276,8 +287,8 @@ def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
     if not row:
         return missing(request)
     if row[0] is not None:
-        before, after, *returned = row
-        return moved(request, text_of(before), _number(after), [text_of(value) for value in returned] or None)
+        returned = [text_of(value) for value in row[2:]] if request.returning else None
+        return moved(request, text_of(row[0]), _number(row[1]), returned)
     kind, *found = map(text_of, row[1:])
     if kind == "error":
         return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {found[0]}")
@@ -322,6 +333,8 @@ def _keys(spec: Spec[Any], parts: KeyParts, names: Sequence[Any]) -> Iterator[tu
 
 def key_of_member(spec: Spec[Any], text: str, tenant: Any) -> Any:
     """The key that a text stands for, as the caller writes it; None if it is not one, or of another tenant."""
+    if spec.plain_key:
+        return text
     found = parts_of_text(spec, text)
     if len(found) != len(spec.key_columns) or (spec.tenant and found[0] != str(tenant)):
         return None

@@ -10,7 +10,7 @@ from raceproof.errors import CallError
 from raceproof.identity import next_call
 from raceproof.outcome import Answer, Claim, Moved
 from raceproof.predicate import Predicate, Where, predicates
-from raceproof.spec import Move, Spec
+from raceproof.spec import Claimable, Move, Spec
 
 KeyParts = tuple[Any, ...]
 _NOTHING: Mapping[str, Any] = {}
@@ -41,6 +41,8 @@ class MoveRequest:
     """The column that must still carry the caller's fence."""
     clears: tuple[str, ...] = ()
     """Columns of a claim that ends with this move."""
+    claim: Claimable[Any] | None = None
+    """What kind of claim the caller holds."""
 
     def of_claim(self, claim: Claim[Any, Any], parts: KeyParts) -> "MoveRequest":
         """The same call for another claim of the same kind: what was checked once need not be checked again."""
@@ -62,6 +64,7 @@ class MoveRequest:
             self.shape,
             self.fence_column,
             self.clears,
+            self.claim,
         )
 
     def finished(self, answer: "Answer[Any, Any]") -> "Answer[Any, Any]":
@@ -97,7 +100,9 @@ def request(
     spec = move.lifecycle
     fence_column = spec.fence
     clears: tuple[str, ...] = ()
+    claim: Claimable[Any] | None = None
     if type(key) is Claim:
+        claim = key.move
         fence, fence_column, clears, tenant = _of_claim(move, key, fence, set, tenant)
         by = key.by if by is None else by
         key = key.key
@@ -134,6 +139,7 @@ def request(
             now is not None,
             fence_column,
             clears,
+            claim,
         )
     return MoveRequest(
         move,
@@ -153,6 +159,7 @@ def request(
         shape,
         fence_column,
         clears,
+        claim,
     )
 
 
@@ -168,7 +175,7 @@ def _of_claim(
     clears: tuple[str, ...] = ()
     if move.target not in claim.move.held:
         written = (*move.stamp, *(set or ()))
-        clears = tuple(column for column in form.cleared if column not in written)
+        clears = tuple([column for column in form.cleared if column not in written])
     return claim.fence, form.fence_column, clears, tenant if claim.tenant is None else claim.tenant
 
 

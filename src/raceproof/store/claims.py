@@ -123,7 +123,6 @@ class ClaimPrograms(Telling[D], Generic[D]):
         assert move is not None
         asked = [request(move, one, reason=reason, now=now) for one in claims]
         told = yield from self._driver.moves.many(asked)
-        yield from self._driver.primitives.claims.finished(claims)
         return [
             SetAside(one.key, one.move, move.target, one.attempt) if answer.won else answer
             for one, answer in zip(claims, told, strict=True)

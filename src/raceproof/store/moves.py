@@ -71,9 +71,6 @@ class MovePrograms(Telling[D], Generic[D]):
                     return []
                 asked = requests[0]
                 answers = yield from self._driver.moves.many(requests)
-                if asked.clears:
-                    ended = [key for key, answer in zip(keys, answers, strict=True) if answer.won]
-                    yield from self._driver.primitives.claims.finished(ended)
         except Exception as error:
             self._note(error, move, "many rows", some=self._driver.dialect == "redis")
             raise
@@ -121,13 +118,6 @@ class MovePrograms(Telling[D], Generic[D]):
         anything = "-" if len(move.lifecycle.key) == 1 else ("-",) * len(move.lifecycle.key)
         return request(move, anything, tenant=self._tenant, returning=returning, **options)
 
-    def _one(self, asked: MoveRequest, claim: Claim[Any, Any]) -> Program[Answer[Any, Any]]:
-        """The move of a row that the caller has claimed."""
-        answer = yield from self._driver.moves.one(asked)
-        if asked.clears and answer.won:
-            yield from self._driver.primitives.claims.finished([claim])
-        return answer
-
 
 def _of_claims(first: MoveRequest, claims: Sequence[Any]) -> list[MoveRequest]:
     """A request for each of many claims of one kind."""
@@ -161,10 +151,7 @@ class SyncMoves(MovePrograms[Driver]):
         asked = request(move, key, tenant=self._tenant, **options)
         started = time.monotonic()
         try:
-            if type(key) is Claim and self._driver.dialect == "redis":
-                answer = self._driver.run(self._one(asked, key))
-            else:
-                answer = self._driver.move(asked)
+            answer = self._driver.move(asked)
         except Exception as error:
             self._note(error, move, repr(key))
             raise
@@ -230,10 +217,7 @@ class AsyncMoves(MovePrograms[AsyncDriver]):
         asked = request(move, key, tenant=self._tenant, **options)
         started = time.monotonic()
         try:
-            if type(key) is Claim and self._driver.dialect == "redis":
-                answer = await self._driver.run(self._one(asked, key))
-            else:
-                answer = await self._driver.move(asked)
+            answer = await self._driver.move(asked)
         except Exception as error:
             self._note(error, move, repr(key))
             raise

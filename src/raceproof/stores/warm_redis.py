@@ -6,10 +6,10 @@ from typing import Any
 
 import redis.asyncio
 
-from raceproof.claims.redis import index_key
 from raceproof.driver import AsyncDriver
 from raceproof.events import log
 from raceproof.moves import MoveRequest, RedisMoves
+from raceproof.moves.redis_index import index_key
 from raceproof.outcome import Answer
 from raceproof.spec import Claimable
 from raceproof.statement import Rows, Statement

@@ -9,13 +9,13 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack
 from raceproof.attempts import Attempts
 from raceproof.claims import claim_request
 from raceproof.claims.postgres import PostgresWords
-from raceproof.claims.redis import index_key, line_key
 from raceproof.claims.sqlite import SqliteWords
 from raceproof.errors import CallError
 from raceproof.inbox import Inbox
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.moves import RedisMoves, request
 from raceproof.moves.redis import parts_of_text, text_of
+from raceproof.moves.redis_index import index_key, line_key
 from raceproof.moves.request import key_text
 from raceproof.quoting import literal, parameter, qualified
 from raceproof.spec import Claimable, Spec

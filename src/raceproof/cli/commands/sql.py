@@ -19,7 +19,9 @@ from raceproof.deliveries.redis import SCRIPT as DELIVERY_SCRIPT
 from raceproof.guard import drop_ddl, guard_ddl
 from raceproof.inbox.redis import SCRIPT as INBOX_SCRIPT
 from raceproof.leases.redis import SCRIPT as LEASE_SCRIPT
-from raceproof.moves.redis import SCRIPT, RedisMoves
+from raceproof.lua import constants_of
+from raceproof.moves.redis import GUARDS, SCRIPT, RedisMoves
+from raceproof.moves.redis_index import LEAVE
 from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
@@ -31,7 +33,6 @@ _SCRIPTS: dict[type[Any], str] = {
     Lease: LEASE_SCRIPT,
     Inbox: INBOX_SCRIPT,
 }
-_WHOLE = {CLAIM_SCRIPT, *_SCRIPTS.values()}
 
 
 @click.command(
@@ -127,7 +128,7 @@ def _parts(
             for shown in statements_of(move, kind):
                 yield _title(f"{move} {shown.name}", shown), _text(shown)
         if kind == "redis":
-            yield "the script of each move, after its constants", SCRIPT
+            yield "the script of each move, after its constants", GUARDS + LEAVE + SCRIPT
         for claim in spec.claims.values():
             yield from _shown_parts(claim, kind)
         if kind == "redis" and spec.claims:
@@ -172,8 +173,7 @@ def _text(shown: Shown) -> str:
     if shown.keys:
         arguments = [f"KEYS[{i}] {key}" for i, key in enumerate(shown.keys, 1)]
         arguments += [f"ARGV[{i}] {value or repr('')}" for i, value in enumerate(shown.parameters, 1)]
-        before = shown.text.removesuffix(SCRIPT) if shown.text not in _WHOLE else ""
-        return "\n".join([*map(_comment, arguments), before]).rstrip()
+        return "\n".join([*map(_comment, arguments), constants_of(shown.text)]).rstrip()
     if shown.parameters and " " not in shown.text:  # a command of Redis
         return _comment(" ".join((shown.text, *shown.parameters)))
     sign = "?" if "?1" in shown.text else "$"
