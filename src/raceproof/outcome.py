@@ -217,7 +217,7 @@ class Conflict(_NotReached, Generic[S]):
         return f"{self.move} of {self.key!r} met a conflict, run the transaction again: {_first_line(self.cause)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Claim(_Reached, Generic[S, R]):
     """This caller holds the row. Give it to `move` instead of the key: the fence goes into the write.
 
@@ -237,6 +237,29 @@ class Claim(_Reached, Generic[S, R]):
     row: R
     tenant: Any = None
 
+    def __init__(
+        self,
+        key: Key,
+        move: Claimable[S],
+        fence: Any,
+        by: str,
+        attempt: int,
+        before: S,
+        deadline: float,
+        row: R,
+        tenant: Any = None,
+    ) -> None:
+        # by the slots, as in Moved
+        _claim_key(self, key)
+        _claim_move(self, move)
+        _claim_fence(self, fence)
+        _claim_by(self, by)
+        _claim_attempt(self, attempt)
+        _claim_before(self, before)
+        _claim_deadline(self, deadline)
+        _claim_row(self, row)
+        _claim_tenant(self, tenant)
+
     @property
     def taken_over(self) -> bool:
         """Whether the row was at the status of a claimed one: an earlier holder did not finish it."""
@@ -245,6 +268,19 @@ class Claim(_Reached, Generic[S, R]):
     def __str__(self) -> str:
         how = "took over" if self.taken_over else "claimed"
         return f"{self.move} {how} {self.key!r} for {self.by} with fence {self.fence}, attempt {self.attempt}"
+
+
+(
+    _claim_key,
+    _claim_move,
+    _claim_fence,
+    _claim_by,
+    _claim_attempt,
+    _claim_before,
+    _claim_deadline,
+    _claim_row,
+    _claim_tenant,
+) = (getattr(Claim, one.name).__set__ for one in fields(Claim))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from itertools import count
@@ -156,6 +156,15 @@ def request(
         fence_column,
         clears,
     )
+
+
+def of_claims(first: MoveRequest, claims: Sequence[Claim[Any, Any]]) -> list[MoveRequest]:
+    """A request for each of many claims of one kind, like the first."""
+    spec = first.move.lifecycle
+    plain = spec.plain_key
+    return [
+        first.of_claim(one, (one.key,) if plain else key_parts(spec, one.key, one.tenant)) for one in claims
+    ]
 
 
 def _of_claim(
