@@ -41,6 +41,8 @@ class PostgresMoves:
         """The server's major version; 0 if it is not known yet."""
         self.in_transaction: Callable[[], bool] = lambda: False
         """Whether the connection is in a transaction of the caller's; a driver that can be says so."""
+        self.by_index = False
+        """Whether rows are found by an index on this connection, whatever the statistics say: then a plan can be kept."""
         self.texts = postgres_texts(style, version)
         self._types: dict[Spec[Any], dict[str, str]] = {}
 
@@ -163,7 +165,7 @@ class PostgresMoves:
             return [conflict(request, lost.__cause__ or lost) for request in requests(places)]
         answers: list[Any] = [None] * len(keys)
         status_of = move.lifecycle.status_of
-        for ordinal, before, revision, *returned in rows if first.returning else _unfolded(rows[0], move):
+        for ordinal, before, revision, *returned in rows if first.returning else _unfolded(rows, move):
             place = order[ordinal - 1]
             answers[place] = Moved(
                 keys[place], move, status_of.get(before, before), revision, returned or None
@@ -365,10 +367,12 @@ def _in_order(arrays: dict[str, list[Any]], columns: int) -> list[int] | None:
         return None
 
 
-def _unfolded(row: Row, move: Move[Any]) -> Iterable[Row]:
+def _unfolded(rows: Rows, move: Move[Any]) -> Iterable[Row]:
     """The rows that a statement has told as one row of arrays; what is the same for all was not told."""
-    ordinals, before, revisions = row
-    return zip(ordinals or (), before or repeat(move.sources[0]), revisions or repeat(None), strict=False)
+    for ordinals, before, revisions in rows:
+        yield from zip(
+            ordinals or (), before or repeat(move.sources[0]), revisions or repeat(None), strict=False
+        )
 
 
 def _arrays(requests: Sequence[MoveRequest]) -> dict[str, list[Any]]:
