@@ -2,8 +2,8 @@
 
 - The cost of a claim of ten rows and its release, with the same backlog at the end of a bigger table; told as a speed
   beside that in the smaller one, so that the goal of at most 1.3 times the cost is a ratio of 0.77.
-- Eight connections empty a table in batches of ten, beside as many that do so by hand (FOR UPDATE SKIP LOCKED); on either
-  side every row must come up exactly once, or the run fails.
+- Eight connections, or eight stores by `connect`, empty a table in batches of ten, beside as many connections that do so by
+  hand (FOR UPDATE SKIP LOCKED); on either side every row must come up exactly once, or the run fails.
 - Each decision on Redis beside a script that makes that decision alone, written by hand, by EVALSHA of the same client.
 """
 
@@ -73,8 +73,9 @@ def comparisons(world: World) -> Iterator[Comparison]:
     for store, opening in _BIGGER.items():
         name = f"claim of {BATCH} and release in a bigger table · {store}"
         yield Comparison(name, _grown(world, name, opening))
-    name = f"{WORKERS} workers, batches of {BATCH}, rows/s · PostgreSQL, asyncpg ÷ SKIP LOCKED by hand"
-    yield Comparison(name, _contended(world, name))
+    for how in ("bind", "connect"):
+        name = f"{WORKERS} workers, batches of {BATCH}, rows/s · PostgreSQL, asyncpg · {how} ÷ SKIP LOCKED by hand"
+        yield Comparison(name, _contended(world, name, how))
     for what, pair in _DECISIONS.items():
         name = f"{what} · Redis, redis-py · bind ÷ a script by hand"
         yield Comparison(name, _decided(world, name, pair))
@@ -202,15 +203,14 @@ RETURNING t.id
 """
 
 Emptying = Callable[[Any, Jobs, int], Coroutine[Any, Any, list[int]]]
-"""One worker on its connection, until nothing is left; returns the rows that it has finished."""
+"""One worker on its connection or store, until nothing is left; returns the rows that it has finished."""
 
 
 class NotOnce(RuntimeError):
     """Some row was finished twice, or never: the figure would be of something else."""
 
 
-async def _ours(connection: Any, made: Jobs, number: int) -> list[int]:
-    db = bind(connection)
+async def _ours(db: Any, made: Jobs, number: int) -> list[int]:
     found: list[int] = []
     while claims := await db.claim(made.work, BATCH, by=f"worker-{number}"):
         found += [answer.key for answer in await db.move_many(made.finish, claims) if answer.won]
@@ -226,23 +226,28 @@ async def _by_hand(connection: Any, made: Jobs, number: int) -> list[int]:
     return found
 
 
-def _contended(world: World, name: str) -> Run:
+def _contended(world: World, name: str, how: str) -> Run:
     async def run() -> list[Result]:
         rates: dict[Emptying, list[float]] = {_ours: [], _by_hand: []}
         async with AsyncExitStack() as stack:
-            connections = []
+            places: dict[Emptying, list[Any]] = {_ours: [], _by_hand: []}
             for _ in range(WORKERS):
-                connections.append(await asyncpg.connect(world.postgres_url))
-                stack.push_async_callback(connections[-1].close)
+                connection = await asyncpg.connect(world.postgres_url)
+                stack.push_async_callback(connection.close)
+                places[_by_hand].append(connection)
+                if how == "bind":
+                    places[_ours].append(bind(connection))
+                else:
+                    places[_ours].append(await stack.enter_async_context(connect(world.postgres_url)))
             for number in range(world.scale.rounds):
                 for emptying in (_ours, _by_hand) if number % 2 == 0 else (_by_hand, _ours):
-                    rates[emptying].append(await _emptied(world, connections, emptying))
+                    rates[emptying].append(await _emptied(world, places[emptying], emptying))
         return [by_rate(name, rates[_ours], rates[_by_hand], GOAL)]
 
     return run
 
 
-async def _emptied(world: World, connections: list[Any], emptying: Emptying) -> float:
+async def _emptied(world: World, places: list[Any], emptying: Emptying) -> float:
     """Rows a second, of a table that is new for each run."""
     made, rows = jobs(), _CONTENDED[world.scale.name]
     await asyncio.to_thread(_create_on_postgres, world, made, rows, rows)
@@ -250,8 +255,7 @@ async def _emptied(world: World, connections: list[Any], emptying: Emptying) -> 
         began = perf_counter()
         async with asyncio.TaskGroup() as group:
             workers = [
-                group.create_task(emptying(connection, made, number))
-                for number, connection in enumerate(connections)
+                group.create_task(emptying(place, made, number)) for number, place in enumerate(places)
             ]
         taken = perf_counter() - began
     finally:

@@ -238,9 +238,17 @@ class Claim(_Reached, Generic[S, R]):
     tenant: Any = None
 
     def __init__(
-        self, key: Key, move: Claimable[S], fence: Any, by: str, attempt: int, before: S, deadline: float,
-        row: R, tenant: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        key: Key,
+        move: Claimable[S],
+        fence: Any,
+        by: str,
+        attempt: int,
+        before: S,
+        deadline: float,
+        row: R,
+        tenant: Any = None,
+    ) -> None:
         # by the slots, as in Moved
         _claim_key(self, key)
         _claim_move(self, move)
@@ -263,9 +271,16 @@ class Claim(_Reached, Generic[S, R]):
 
 
 (
-    _claim_key, _claim_move, _claim_fence, _claim_by, _claim_attempt, _claim_before, _claim_deadline, _claim_row,
+    _claim_key,
+    _claim_move,
+    _claim_fence,
+    _claim_by,
+    _claim_attempt,
+    _claim_before,
+    _claim_deadline,
+    _claim_row,
     _claim_tenant,
-) = (getattr(Claim, one.name).__set__ for one in fields(Claim))  # fmt: skip
+) = (getattr(Claim, one.name).__set__ for one in fields(Claim))
 
 
 @dataclass(frozen=True, slots=True)

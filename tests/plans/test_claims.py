@@ -79,6 +79,21 @@ def test_a_claim_reads_neither_the_table_nor_all_rows_that_wait(
     assert "Index Scan" in scans
 
 
+async def test_a_claim_of_a_few_rows_is_planned_once_on_connections_of_our_own(
+    big: tuple[psycopg.Connection[Any], Spec[str]], postgres_server: PostgresServer
+) -> None:
+    """They find rows by an index whatever the statistics say, so the plan can be kept; the rows are the next in order."""
+    _, spec = big
+    async with connect(postgres_server.url) as db:
+        driver: Any = db._driver
+        found = [one.key for _ in range(8) for one in await db.claim(spec.claims["work"], 3)]
+        kept = await driver._idle[-1]._connection.fetch(
+            "SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE 'WITH due %'"
+        )
+    assert found == [100 * number for number in range(1, 25)]
+    assert [row[0] for row in kept] == [3]
+
+
 def test_a_claim_on_sqlite_uses_its_index() -> None:
     """The partial index gives the rows in order; nothing is sorted."""
     spec = declare()

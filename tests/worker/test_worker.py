@@ -155,6 +155,27 @@ async def test_stopping_lets_running_items_end_and_gives_the_rest_back(ground: G
     } == {"0"}
 
 
+async def test_no_more_items_run_at_once_than_may(ground: Ground) -> None:
+    """Also while batches grow and the next is claimed before the last has ended, `parallel` holds."""
+    job = jobs(ground)
+    keys = await put(ground, job, 60)
+    running = most = 0
+
+    async def handle(claim: Claim[Any, Any]) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(1 + int(claim.key[1:]) % 7 * 5):
+            await asyncio.sleep(0)
+        running -= 1
+
+    mine = worker(ground, job, handle, parallel=3)
+    mine._batch.size = 24
+    await mine.run(until_idle=True)
+    assert statuses(ground, job, keys) == {"DONE": 60}
+    assert most == 3
+
+
 async def test_a_cancelled_worker_leaves_every_row_claimable(ground: Ground) -> None:
     """P14: wherever the cancellation arrives."""
     job = jobs(ground, claim={"after": None})

@@ -26,6 +26,7 @@ from raceproof.statement import (
 
 _TEMPLATES = templates("raceproof.claims", "postgres.sql")
 _RETURNS_OLD = 18
+_FEW = 32
 
 
 class PostgresWords:
@@ -69,11 +70,13 @@ class PostgresClaims:
         """Up to so many rows, in order, each for this caller alone."""
         claim = request.claim
         spec = claim.lifecycle
-        key = ("acquire", request.shape)
+        # a plan for any number of rows is so much worse for a few that PostgreSQL would rather plan each time anew
+        written = request.limit if self._moves.by_index and request.limit <= _FEW else None
+        key = ("acquire", request.shape, written)
         prepared = self._prepared.get(key)
         if prepared is None:
             partitioned = yield from self._moves.is_partitioned(spec)
-            prepared = self._prepared[key] = self._acquire_text(request, partitioned)
+            prepared = self._prepared[key] = self._acquire_text(request, written, partitioned)
         started = time.monotonic()
         rows = yield prepared.bind(request.values())
         deadline = started + request.lease
@@ -194,11 +197,6 @@ class PostgresClaims:
         """Wake up whoever listens; the rows are there already, and polling finds them too."""
         yield self._text(("offer", claim), "claim.offer", lambda: {"topic": literal(str(claim))}).bind({})
 
-    def finished(self, claims: Sequence[Claim[Any, Any]]) -> Program[None]:
-        """After a move has ended claims: nothing, for the rows themselves are all there is."""
-        return None
-        yield
-
     def _change(
         self, claims: Sequence[Claim[Any, Any]], how: str, values: dict[str, Any]
     ) -> Program[list[Any]]:
@@ -260,11 +258,12 @@ class PostgresClaims:
             prepared = self._prepared[key] = _TEMPLATES[name].prepare(slots(), self._style)
         return prepared
 
-    def _acquire_text(self, request: ClaimRequest, partitioned: bool) -> Prepared:
+    def _acquire_text(self, request: ClaimRequest, limit: int | None, partitioned: bool) -> Prepared:
         columns = list(
             dict.fromkeys(c.removeprefix("-") for c in request.claim.order_by or request.claim.lifecycle.key)
         )
         slots = self._slots(request)
+        slots["limit"] = parameter("limit") if limit is None else f"{limit:d}"
         by_place = self._moves.version >= _RETURNS_OLD and not partitioned
         if by_place:
             slots["from_due"] = ""

@@ -17,7 +17,7 @@ WITH due AS MATERIALIZED (
       AND {guards?}
       AND {first_of_its_line?}
     ORDER BY {order}
-    LIMIT {$limit}
+    LIMIT {limit}
     -- NO KEY: a claim never changes the key, so foreign keys that point at the row need not wait
     FOR NO KEY UPDATE OF t SKIP LOCKED
 ), changed AS (

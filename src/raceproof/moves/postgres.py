@@ -4,8 +4,9 @@ Promise: one statement is one decision, history included. Only a repeated call (
 transaction, because it must see what was committed while it waited for the row.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 from raceproof.errors import CallError
@@ -13,9 +14,9 @@ from raceproof.events import log
 from raceproof.moves import sql
 from raceproof.moves.answer import again, conflict, missing, moved, not_moved, unknown
 from raceproof.moves.postgres_texts import Plan, postgres_texts
-from raceproof.moves.request import KeyParts, MoveRequest, key_text
-from raceproof.outcome import Answer
-from raceproof.spec import Spec
+from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
+from raceproof.outcome import Answer, Claim, Moved
+from raceproof.spec import Move, Spec
 from raceproof.statement import (
     BEGIN,
     AcknowledgementLost,
@@ -40,6 +41,8 @@ class PostgresMoves:
         """The server's major version; 0 if it is not known yet."""
         self.in_transaction: Callable[[], bool] = lambda: False
         """Whether the connection is in a transaction of the caller's; a driver that can be says so."""
+        self.by_index = False
+        """Whether rows are found by an index on this connection, whatever the statistics say: then a plan can be kept."""
         self.texts = postgres_texts(style, version)
         self._types: dict[Spec[Any], dict[str, str]] = {}
 
@@ -97,8 +100,28 @@ class PostgresMoves:
         if (yield from self._sets_arrays(requests[0])):
             return (yield from self._one_by_one(requests))
         if requests[0].clears:
-            return (yield from self._swiftly(requests))
+            keys = [request.key for request in requests]
+            return (
+                yield from self._swiftly(
+                    requests[0], keys, _arrays(requests), lambda places: [requests[place] for place in places]
+                )
+            )
         return (yield from self._waiting(requests))
+
+    def many_claimed(
+        self, first: MoveRequest, claims: Sequence[Claim[Any, Any]]
+    ) -> Program[list[Answer[Any, Any]]]:
+        """The same for claims, of which `first` is the request of the first: most need none of their own."""
+        spec = first.move.lifecycle
+        if not first.clears or not spec.plain_key or spec.history or first.set or first.revision is not None:
+            return (yield from self.many(of_claims(first, claims)))
+        keys = [one.key for one in claims]
+        arrays = {"rp_wanted_0": keys, "rp_fence_wanted": [one.fence for one in claims]}
+        return (
+            yield from self._swiftly(
+                first, keys, arrays, lambda places: of_claims(first, [claims[place] for place in places])
+            )
+        )
 
     def _waiting(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
         answers = yield from self._bulk(requests, skip_locked=False)
@@ -112,36 +135,44 @@ class PostgresMoves:
             for request, answer in zip(requests, answers, strict=True)
         ]
 
-    def _swiftly(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
-        """The ends of claims: those that hold their row in one quick statement, the others as usual.
+    def _swiftly(
+        self,
+        first: MoveRequest,
+        keys: Sequence[Any],
+        arrays: dict[str, list[Any]],
+        requests: Callable[[Sequence[int]], list[MoveRequest]],
+    ) -> Program[list[Answer[Any, Any]]]:
+        """The ends of claims: those that hold their row in one quick statement, the others as usual, by their `requests`.
 
         Hardly anybody else locks a row that is held. If a deadlock comes of it nevertheless, nothing was written, and the
         usual way follows, which locks in key order.
         """
-        first = requests[0]
-        prepared = self.texts.swift_many(first, (yield from self.column_types(first.move.lifecycle)))
-        try:
-            order = sorted(range(len(requests)), key=lambda place: requests[place].parts)
-        except TypeError:
-            prepared = None  # keys of several types, which have no order here
-        if prepared is None:
-            return (yield from self._waiting(requests))
-        asked = [requests[place] for place in order]
+        move, places = first.move, range(len(keys))
+        prepared = self.texts.swift_many(first, (yield from self.column_types(move.lifecycle)))
+        order = _in_order(arrays, len(first.parts))
+        if prepared is None or order is None:
+            return (yield from self._waiting(requests(places)))
+        if order != list(places):
+            arrays = {name: [array[place] for place in order] for name, array in arrays.items()}
         alone = not self.in_transaction()
         try:
-            rows = yield prepared.bind({**sql.values(first), **_arrays(asked)})
+            rows = yield prepared.bind({**sql.values(first), **arrays})
         except AcknowledgementLost as lost:
-            return [unknown(request, lost.__cause__ or lost) for request in requests]
+            return [unknown(request, lost.__cause__ or lost) for request in requests(places)]
         except Conflicted as lost:
             if alone:
-                return (yield from self._waiting(requests))
-            return [conflict(request, lost.__cause__ or lost) for request in requests]
-        answers: list[Any] = [None] * len(requests)
-        for ordinal, before, revision, *returned in rows:
-            answers[order[ordinal - 1]] = moved(asked[ordinal - 1], before, revision, returned or None)
-        if len(rows) < len(requests):
-            left = [place for place, answer in enumerate(answers) if answer is None]
-            told = yield from self._waiting([requests[place] for place in left])
+                return (yield from self._waiting(requests(places)))
+            return [conflict(request, lost.__cause__ or lost) for request in requests(places)]
+        answers: list[Any] = [None] * len(keys)
+        status_of = move.lifecycle.status_of
+        for ordinal, before, revision, *returned in rows if first.returning else _unfolded(rows, move):
+            place = order[ordinal - 1]
+            answers[place] = Moved(
+                keys[place], move, status_of.get(before, before), revision, returned or None
+            )
+        left = [place for place, answer in enumerate(answers) if answer is None]
+        if left:
+            told = yield from self._waiting(requests(left))
             for place, answer in zip(left, told, strict=True):
                 answers[place] = answer
         return answers
@@ -323,6 +354,25 @@ def _answer(request: MoveRequest, row: Row, winners: dict[str, str | None]) -> A
     if won:
         return moved(request, before, new_revision, returned or None)
     return not_moved(request, before, revision, fence, unmet, winners.get(key))
+
+
+def _in_order(arrays: dict[str, list[Any]], columns: int) -> list[int] | None:
+    """The places of many rows in the order of their keys; None if these are of several types, which have no order here."""
+    keys: Sequence[Any] = arrays["rp_wanted_0"]
+    if columns > 1:
+        keys = list(zip(*(arrays[f"rp_wanted_{i}"] for i in range(columns)), strict=True))
+    try:
+        return sorted(range(len(keys)), key=keys.__getitem__)
+    except TypeError:
+        return None
+
+
+def _unfolded(rows: Rows, move: Move[Any]) -> Iterable[Row]:
+    """The rows that a statement has told as one row of arrays; what is the same for all was not told."""
+    for ordinals, before, revisions in rows:
+        yield from zip(
+            ordinals or (), before or repeat(move.sources[0]), revisions or repeat(None), strict=False
+        )
 
 
 def _arrays(requests: Sequence[MoveRequest]) -> dict[str, list[Any]]:

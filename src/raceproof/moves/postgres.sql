@@ -91,6 +91,7 @@ SELECT cur.rp_ord, cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, c
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
 -- The quick way for many claimed rows, each with its fence. Rows that do not come back are asked for by move.many.
+-- Where no columns are asked for, all answers are one row of arrays.
 -- name: move.swift_many
 WITH changed AS (
     UPDATE {table} AS t
@@ -102,7 +103,7 @@ WITH changed AS (
       AND {guards?}
     RETURNING w.rp_ord, {before} AS rp_before, {revision} AS rp_revision, {key_text} AS rp_key{own}{returning}
 ){swift_note}
-SELECT rp_ord, rp_before, rp_revision{returned}
+SELECT {answers}
 FROM changed
 
 -- Which rows are there, for those that move.many did not see because somebody holds them.

@@ -95,7 +95,8 @@ class PostgresTexts:
         prepared = self._rendered.get(key)
         spec, move = request.move.lifecycle, request.move
         if prepared is None and (self._returns_old or len(move.sources) == 1):
-            before = f"old.{identifier(spec.column)}::text" if self._returns_old else literal(move.sources[0])
+            several = len(move.sources) > 1
+            before = f"old.{identifier(spec.column)}::text" if several else literal(move.sources[0])
             guards = sql.guards(request, "w.rp_fence_wanted", "w.rp_revision_wanted")
             slots = {
                 **self._slots(request, guards, "w.rp_set_{}"),
@@ -108,6 +109,13 @@ class PostgresTexts:
                 "now": _now(request),
                 "swift_note": "",
             }
+            if request.returning:
+                slots["answers"] = f"rp_ord, rp_before, rp_revision{slots['returned']}"
+            else:
+                told = {"rp_ord": True, "rp_before": several, "rp_revision": spec.revision}
+                slots["answers"] = ", ".join(
+                    f"array_agg({c})" if tell else "NULL" for c, tell in told.items()
+                )
             if spec.history:
                 slots["swift_note"] = "\n" + _TEMPLATES["move.swift_note"].fill(slots)
             prepared = self._rendered[key] = _TEMPLATES["move.swift_many"].prepare(slots, self.style)

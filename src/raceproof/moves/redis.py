@@ -16,8 +16,8 @@ from raceproof.errors import CallError, ScriptFailed
 from raceproof.lua import script
 from raceproof.moves.answer import missing, moved, not_moved, unknown
 from raceproof.moves.redis_index import LEAVE, places
-from raceproof.moves.request import KeyParts, MoveRequest, key_text
-from raceproof.outcome import Answer, Moved, Unknown
+from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
+from raceproof.outcome import Answer, Claim, Moved, Unknown
 from raceproof.predicate import Comparison, EpochGuard, Predicate
 from raceproof.spec import Claimable, Move, Spec
 from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, Style, source
@@ -97,6 +97,12 @@ class RedisMoves:
         for start in range(0, len(requests), size):
             answers += yield from self._script(requests[start : start + size])
         return answers
+
+    def many_claimed(
+        self, first: MoveRequest, claims: Sequence[Claim[Any, Any]]
+    ) -> Program[list[Answer[Any, Any]]]:
+        """The same for claims of one kind; `first` is the request of the first of them."""
+        return self.many(of_claims(first, claims))
 
     def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
         """Move all rows that match the guards. Redis has no index over hashes: this walks all keys of the table."""

@@ -1,6 +1,6 @@
 """One call of a move, checked against its declaration before the store hears of it."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -161,6 +161,15 @@ def request(
         clears,
         claim,
     )
+
+
+def of_claims(first: MoveRequest, claims: Sequence[Claim[Any, Any]]) -> list[MoveRequest]:
+    """A request for each of many claims of one kind, like the first."""
+    spec = first.move.lifecycle
+    plain = spec.plain_key
+    return [
+        first.of_claim(one, (one.key,) if plain else key_parts(spec, one.key, one.tenant)) for one in claims
+    ]
 
 
 def _of_claim(

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from raceproof.moves import sql
 from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
-from raceproof.moves.request import KeyParts, MoveRequest, key_text
-from raceproof.outcome import Answer
+from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
+from raceproof.outcome import Answer, Claim
 from raceproof.quoting import identifier, literal, parameter, split_qualified
 from raceproof.spec import Spec
 from raceproof.statement import (
@@ -83,6 +83,12 @@ class SqliteMoves:
             return [unknown(request, lost.__cause__ or lost) for request in requests]
         except Conflicted as lost:
             return [conflict(request, lost.__cause__ or lost) for request in requests]
+
+    def many_claimed(
+        self, first: MoveRequest, claims: Sequence[Claim[Any, Any]]
+    ) -> Program[list[Answer[Any, Any]]]:
+        """The same for claims of one kind; `first` is the request of the first of them."""
+        return self.many(of_claims(first, claims))
 
     def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
         """Move all rows that match the request's guards and are at a source of its move."""

@@ -1,7 +1,7 @@
 """Moves on a store, and looking at rows: how a call becomes a program, and what both kinds of store offer of it."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
@@ -11,7 +11,6 @@ from raceproof.errors import CallError
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.look import HistoryEntry
 from raceproof.moves import MoveRequest, request
-from raceproof.moves.request import key_parts
 from raceproof.outcome import Answer, Claim, Key
 from raceproof.predicate import Where, predicates
 from raceproof.spec import Move, Spec
@@ -66,11 +65,15 @@ class MovePrograms(Telling[D], Generic[D]):
                 answers = yield from self._driver.moves.matching(asked, limit)
             else:
                 keys = keys if isinstance(keys, Mapping) else self._listed(move, keys)
-                requests = self._requests(move, keys, returning, options)
-                if not requests:
-                    return []
-                asked = requests[0]
-                answers = yield from self._driver.moves.many(requests)
+                if isinstance(keys, list) and keys and type(keys[0]) is Claim and options.get("by") is None:
+                    asked = request(move, keys[0], tenant=self._tenant, returning=returning, **options)
+                    answers = yield from self._many_claimed(asked, keys)
+                else:
+                    requests = self._requests(move, keys, returning, options)
+                    if not requests:
+                        return []
+                    asked = requests[0]
+                    answers = yield from self._driver.moves.many(requests)
         except Exception as error:
             self._note(error, move, "many rows", some=self._driver.dialect == "redis")
             raise
@@ -87,12 +90,7 @@ class MovePrograms(Telling[D], Generic[D]):
     ) -> list[MoveRequest]:
         tenant = self._tenant
         if not isinstance(keys, Mapping):
-            listed = list(keys)
-            if listed and type(listed[0]) is Claim and options.get("by") is None:
-                return _of_claims(
-                    request(move, listed[0], tenant=tenant, returning=returning, **options), listed
-                )
-            return [request(move, key, tenant=tenant, returning=returning, **options) for key in listed]
+            return [request(move, key, tenant=tenant, returning=returning, **options) for key in keys]
         if options.get("set"):
             raise CallError(
                 f"{move}: give the columns to set for all rows with set=, or for each by a mapping, not both"
@@ -106,6 +104,14 @@ class MovePrograms(Telling[D], Generic[D]):
             raise CallError(f"{move}: all rows of one move_many set the same columns, in the same order")
         return requests
 
+    def _many_claimed(self, first: MoveRequest, claims: list[Any]) -> Program[list[Answer[Any, Any]]]:
+        """The move of many claims of one kind; what was checked for the first need not be checked for each."""
+        kind = claims[0].move
+        for one in claims:
+            if type(one) is not Claim or one.move is not kind:
+                raise CallError(f"{first.move}: claims of one kind only can share a move_many, not {one!r}")
+        return (yield from self._driver.moves.many_claimed(first, claims))
+
     def _pattern(
         self, move: Move[Any], limit: int | None, returning: Any, options: MoveOptions
     ) -> MoveRequest:
@@ -117,19 +123,6 @@ class MovePrograms(Telling[D], Generic[D]):
             raise CallError(f"{move}: a fence or revision belongs to one row; pass its key")
         anything = "-" if len(move.lifecycle.key) == 1 else ("-",) * len(move.lifecycle.key)
         return request(move, anything, tenant=self._tenant, returning=returning, **options)
-
-
-def _of_claims(first: MoveRequest, claims: Sequence[Any]) -> list[MoveRequest]:
-    """A request for each of many claims of one kind."""
-    kind, spec = claims[0].move, first.move.lifecycle
-    plain = spec.plain_key
-    requests = []
-    for one in claims:
-        if type(one) is not Claim or one.move is not kind:
-            raise CallError(f"{first.move}: claims of one kind only can share a move_many, not {one!r}")
-        parts = (one.key,) if plain else key_parts(spec, one.key, one.tenant)
-        requests.append(first.of_claim(one, parts))
-    return requests
 
 
 class SyncMoves(MovePrograms[Driver]):

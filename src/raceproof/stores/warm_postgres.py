@@ -54,7 +54,9 @@ class WarmPostgres(AsyncDriver):
     async def _connect(self) -> _Own:
         if self._closed:
             raise asyncpg.InterfaceError("the store is closed")
-        connection = _Own(await _connected(self._url, self._settings), getattr(self, "moves", None))
+        opened, by_index = await _connected(self._url, self._settings)
+        connection = _Own(opened, getattr(self, "moves", None))
+        connection.moves.by_index = by_index
         if self._closed:
             connection.terminate()
             raise asyncpg.InterfaceError("the store is closed")
@@ -100,7 +102,7 @@ class WarmPostgres(AsyncDriver):
         """On a connection of its own; behind a transaction pooler there are no notifications, so polling has to do."""
         while not self._closed:
             try:
-                connection = await _connected(self._url, self._settings)
+                connection, _ = await _connected(self._url, self._settings)
             except OSError:
                 await asyncio.sleep(_LISTEN_AGAIN)
                 continue
@@ -134,16 +136,17 @@ class WarmPostgres(AsyncDriver):
             await connection.close()
 
 
-async def _connected(url: str, settings: dict[str, Any]) -> Any:
+async def _connected(url: str, settings: dict[str, Any]) -> tuple[Any, bool]:
     """A connection of our own. All our statements find rows by an index; a table that is new has no statistics to say so.
 
-    Behind a transaction pooler the session is not ours, so nothing is set there.
+    Behind a transaction pooler the session is not ours, so nothing is set there; this is told as well.
     """
     connection = await asyncpg.connect(url, **settings)
     try:
-        if await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid():
+        ours = bool(await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid())
+        if ours:
             await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
     except BaseException:
         connection.terminate()
         raise
-    return connection
+    return connection, ours

@@ -8,9 +8,7 @@ stops last. Not promised: that an item is run once. A handler that must not repe
 import asyncio
 import signal
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from raceproof.claims.request import check_claimable
@@ -27,6 +25,7 @@ from raceproof.worker.finishing import Finishing
 from raceproof.worker.held import Held
 from raceproof.worker.items import GLANCE, Handler, Items
 from raceproof.worker.limit import Limit, Slot
+from raceproof.worker.running import Running
 
 
 class Worker:
@@ -81,7 +80,7 @@ class Worker:
         self._limit = limit
         self._batch = BatchSize(self._parallel, most)
         self._wake = asyncio.Event()
-        self._running: dict[asyncio.Task[Any], Sequence[Claim[Any, Any]]] = {}
+        self._running = Running(self._items.run, self._parallel, self._batch, self._ended)
         self._until_idle = False
         self._slot: Slot | None = None
 
@@ -135,19 +134,18 @@ class Worker:
             if not await self._has_a_slot():
                 await self._sleep(self._poll)
                 continue
-            room = self._batch.size - self._begun()
-            if room <= 0:
-                await self._something_ends()
+            half = self._batch.size // 2
+            if self._running.items > half:
+                await self._something_ends(left=half)
                 continue
             if self._finishing.waiting > 4 * self._batch.size:
                 await self._finishing.flush()
             self._wake.clear()
+            # half of what may be held: it is claimed while the other half runs and the end of the last is written
+            room = min(self._batch.size - self._running.items, max(self._parallel, half))
             claims = await self._claim_some(room)
             if claims:
-                self._start(claims)
-                if len(claims) == room:
-                    # the next batch is claimed while the end of this one is written, and not much earlier
-                    await self._something_ends(left=self._batch.size // 2)
+                self._running.begin(claims, len(claims) == room, self._batch_timeout)
             elif self._running:
                 await self._something_ends()
             else:
@@ -170,9 +168,6 @@ class Worker:
         if slot is not None:
             await slot.free()
 
-    def _begun(self) -> int:
-        return sum(len(claims) for claims in self._running.values())
-
     async def _claim_some(self, most: int) -> list[Claim[Any, Any]]:
         try:
             claims = await self._db.claim(self._claim, most, **self._options)
@@ -191,20 +186,7 @@ class Worker:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
 
-    def _start(self, claims: Sequence[Claim[Any, Any]]) -> None:
-        """Run these items, in as many tasks as may run at once."""
-        began = time.monotonic()
-        ends = None if self._batch_timeout is None else began + self._batch_timeout
-        share = -(-len(claims) // self._parallel)
-        for start in range(0, len(claims), share):
-            some = claims[start : start + share]
-            task = asyncio.create_task(self._items.run(some, ends))
-            self._running[task] = some
-            task.add_done_callback(partial(self._ended, len(some), began))
-
-    def _ended(self, items: int, began: float, task: "asyncio.Task[Any]") -> None:
-        self._running.pop(task, None)
-        self._batch.took(items * self._parallel, time.monotonic() - began)
+    def _ended(self, task: "asyncio.Task[None]") -> None:
         self._wake.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s: a worker failed", self._claim, exc_info=error)
@@ -214,8 +196,8 @@ class Worker:
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             while self._running and not self._stopping.is_set():
-                await asyncio.wait([*self._running, stop], return_when=asyncio.FIRST_COMPLETED)
-                if self._begun() <= left or not left:
+                await asyncio.wait([*self._running.tasks, stop], return_when=asyncio.FIRST_COMPLETED)
+                if self._running.items <= left or not left:
                     return
         finally:
             stop.cancel()
@@ -238,16 +220,17 @@ class Worker:
                     "%s: claims could not be renewed: %s: %s", self._claim, type(error).__name__, error
                 )
                 continue
-            for task, claims in list(self._running.items()):
+            for task, claims in self._running:
                 if self._items.are_coroutines and all(not self._held.has(one) for one in claims) and gone:
                     task.cancel()  # everything it works on is somebody else's by now
 
     async def _end(self, renewing: "asyncio.Task[None]", listening: "asyncio.Task[None]") -> None:
         """Let what runs end, give the rest back, write everything; only then stop the heartbeat."""
         try:
+            self._items.give_back(self._running.stop_waiting())
             if self._running and self._drain > 0:
-                await asyncio.wait(self._running, timeout=self._drain)
-            left = list(self._running)
+                await asyncio.wait(self._running.tasks, timeout=self._drain)
+            left = self._running.tasks
             for task in left:
                 task.cancel()
             if left:
