@@ -16,8 +16,8 @@ from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.errors import CallError
 from raceproof.forms import form_columns
 from raceproof.moves import MoveRequest
-from raceproof.moves.request import KeyParts
-from raceproof.outcome import Answer
+from raceproof.moves.request import KeyParts, of_claims
+from raceproof.outcome import Answer, Claim
 from raceproof.primitives import Claims, Primitives
 from raceproof.quoting import split_qualified
 from raceproof.spec import Spec
@@ -45,6 +45,11 @@ class SessionMoves:
         if requests:
             self._look(requests[0], [request.parts for request in requests])
         return (yield from self._moves.many(requests))
+
+    def many_claimed(
+        self, first: MoveRequest, claims: Sequence[Claim[Any, Any]]
+    ) -> Program[list[Answer[Any, Any]]]:
+        return self.many(of_claims(first, claims))
 
     def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
         self._look(request, None)
