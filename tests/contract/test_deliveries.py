@@ -204,13 +204,38 @@ async def test_a_crash_before_the_send_is_known_to_be_one(ground: Ground) -> Non
 
 
 async def test_a_long_send_renews_its_turn(ground: Ground) -> None:
-    """The turn that comes back is the one to use."""
+    """The turn that comes back is the same one with a new fence; whoever has the old one means it too."""
     delivery, _ = pictures(ground, False)
     turn = await ground.db.take_turn(delivery, "a", now=NOON)
     renewed = await ground.db.sending(turn, now=after(200))
     assert isinstance(await ground.db.take_turn(delivery, "a", now=after(400)), NoTurn)
-    assert isinstance(await ground.db.delivered(turn, now=after(401)), TurnLost)
-    assert isinstance(await ground.db.delivered(renewed, now=after(401)), Marked)
+    assert turn.latest is renewed
+    assert isinstance(await ground.db.delivered(turn, now=after(401)), Marked)
+    assert isinstance(await ground.db.delivered(renewed, now=after(401)), TurnLost)
+
+
+@pytest.mark.parametrize("policy", ["resend", "hold"])
+async def test_a_block_that_says_when_it_sends_ends_as_delivered(
+    ground: Ground, policy: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`sending` gives the turn a new fence, and the end of the block is marked with that one."""
+    delivery, spec = pictures(ground, True, policy=policy)
+    async with once(ground, delivery, "a", reserve=True, now=NOON) as turn:
+        await ground.db.sending(turn, now=after(1))
+        await ground.db.sending(turn, now=after(2))
+    assert ground.get(spec, "a")["state"] == "delivered"
+    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(1000)), NoTurn)
+    assert not caplog.records
+
+
+async def test_a_send_that_cannot_be_marked_is_warned_of(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was sent, and somebody else has the turn by now: not an error of this sender, but somebody should know."""
+    delivery, _ = pictures(ground, True)
+    async with once(ground, delivery, "a", now=NOON):
+        assert isinstance(await ground.db.take_turn(delivery, "a", now=after(301)), Turn)
+    assert "could not be marked" in caplog.text
 
 
 async def test_a_cancelled_send_is_uncertain(ground: Ground) -> None:

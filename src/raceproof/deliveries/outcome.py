@@ -1,6 +1,6 @@
 """The answers of a delivery: a turn to send, or why there is none."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
@@ -26,8 +26,21 @@ class Turn:
     deadline: float
     row: Any = None
     tenant: Any = None
+    _newer: "Turn | None" = field(default=None, repr=False)
 
     __bool__ = neither_true_nor_false
+
+    @property
+    def latest(self) -> "Turn":
+        """The same turn as it is now: `sending` starts it anew, with another fence."""
+        turn = self
+        while turn._newer is not None:
+            turn = turn._newer
+        return turn
+
+    def renewed(self, newer: "Turn") -> None:
+        """Whoever still has this one means the newer one from now on."""
+        object.__setattr__(self, "_newer", newer)
 
     def __str__(self) -> str:
         doubt = ", an earlier try may have arrived" if self.in_doubt else ""

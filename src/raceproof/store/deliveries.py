@@ -13,7 +13,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from raceproof.deliveries import Delivery, DeliveryState, NotSent, NoTurn, Turn, turn_request
 from raceproof.deliveries.answer import user_key
-from raceproof.deliveries.outcome import MarkAnswer, TurnAnswer
+from raceproof.deliveries.outcome import MarkAnswer, Marked, TurnAnswer
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
 from raceproof.events import log
@@ -60,7 +60,10 @@ class DeliveryPrograms(Telling[D], Generic[D]):
             # two timestamps have no word for it: the row stays as it is, and tells so when it is stale
             return turn
         started = time.monotonic()
+        turn = turn.latest
         answer = yield from self._driver.primitives.deliveries.mark(turn, state, error, now)
+        if isinstance(answer, Turn):
+            turn.renewed(answer)
         self._tell_all("mark", (answer,), turn.by, started)
         return answer
 
@@ -103,6 +106,12 @@ def _probed(turn: Turn, found: bool | None) -> DeliveryState | None:
 
 def _no_turn_after(turn: Turn, state: DeliveryState) -> NoTurn:
     return NoTurn(turn.key, turn.move, state, None if state is DeliveryState.UNCERTAIN else turn.by)
+
+
+def _warn_unless_marked(turn: Turn, answer: Turn | MarkAnswer) -> None:
+    """It was sent, and the row does not say so: somebody else may send it again, as the policy has it."""
+    if not isinstance(answer, Marked):
+        log.warning("%s was sent by %s, but could not be marked: %s", turn.key, turn.by, answer)
 
 
 def _check_probe(delivery: Delivery, probe: object) -> None:
@@ -180,7 +189,7 @@ class SyncDeliveries(DeliveryPrograms[Driver]):
             except Exception:
                 log.exception("could not mark %s as %s", turn, state)
             raise
-        self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
+        _warn_unless_marked(turn, self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now)))
 
 
 class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
@@ -251,7 +260,7 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
             # P14: a cancelled block still says how it ended; the mark names the fence, so it can harm nobody
             await _finish(self._driver.run(self._mark(turn, state, text, now)), f"{turn} as {state}")
             raise
-        await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
+        _warn_unless_marked(turn, await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now)))
 
 
 async def _finish(work: Any, what: str) -> None:

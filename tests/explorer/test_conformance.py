@@ -1,0 +1,76 @@
+"""PostgreSQL and Valkey decide like SQLite: explored schedules are run on each, and every answer is compared.
+
+That is what justifies exploring on SQLite. A call of the library is one step here, however many statements a store needs.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import pytest
+
+from raceproof.testing import PostgresServer, valkey
+from raceproof.testing.explorer import Limits, world_of
+from raceproof.testing.explorer.conformance import differences, durations, explored_schedules
+from raceproof.testing.explorer.ground import Ground
+from raceproof.testing.explorer.on_postgres import PostgresGround
+from raceproof.testing.explorer.on_redis import RedisGround
+from raceproof.testing.explorer.on_sqlite import SqliteGround
+from raceproof.testing.packs import PACKS, Pack
+
+SCHEDULES = 2000
+"""So many on each store, over all packs that it can run."""
+LIMITS = Limits(deviations=2, seconds=0.6)
+
+Opened = Callable[[set[float]], Ground]
+
+
+@pytest.fixture(scope="module")
+def on_postgres(postgres_server: PostgresServer) -> Opened:
+    url = postgres_server.database()
+    return lambda spans: PostgresGround(url, spans)
+
+
+@pytest.fixture(scope="module")
+def on_redis() -> Iterator[Opened]:
+    with valkey() as server:
+        yield lambda spans: RedisGround(server.url, spans)
+
+
+def running_on(ground: str) -> list[Pack]:
+    return [pack for pack in PACKS if ground in pack.grounds]
+
+
+@pytest.mark.parametrize("pack", running_on("postgres"), ids=lambda pack: pack.name)
+def test_postgres_answers_like_sqlite(pack: Pack, on_postgres: Opened) -> None:
+    compare(pack, on_postgres, SCHEDULES // len(running_on("postgres")))
+
+
+@pytest.mark.parametrize("pack", running_on("redis"), ids=lambda pack: pack.name)
+def test_valkey_answers_like_sqlite(pack: Pack, on_redis: Opened) -> None:
+    compare(pack, on_redis, SCHEDULES // len(running_on("redis")))
+
+
+def compare(pack: Pack, opened: Opened, most: int) -> None:
+    world = world_of(pack.scenario)
+    schedules = explored_schedules(world, LIMITS, most)
+    assert len(schedules) >= min(most, 20), "too few schedules to compare"
+    other = opened(durations(world, LIMITS))
+    try:
+        found = list(islice(differences(world, schedules, SqliteGround(), other, LIMITS), 3))
+    finally:
+        other.close()
+    assert not found, "\n".join(map(str, found))
+
+
+class StandingClock(SqliteGround):
+    """A store whose clock stands still, so that no lease is ever over."""
+
+    def set_clock(self, clock: float) -> None:
+        super().set_clock(0.0)
+
+
+def test_a_store_that_decides_otherwise_is_found_out() -> None:
+    pack = next(pack for pack in PACKS if "P13" in pack.promises)
+    world = world_of(pack.scenario)
+    schedules = explored_schedules(world, LIMITS, 200)
+    assert list(differences(world, schedules, SqliteGround(), StandingClock(), LIMITS))
