@@ -203,7 +203,7 @@ def test_a_schedule_that_does_not_fit_says_where(cli: Cli) -> None:
     """A word that is no step, and a step that is not there."""
     unknown, unfit = (cli(TWICE, "--replay", schedule).stderr for schedule in ("nobody", "callback*9"))
     assert "'nobody' in the schedule is no step; the processes are callback, poller" in unknown
-    assert "step 5 of the schedule is callback, which has nothing to do there" in unfit
+    assert "step 5 of the schedule is 'callback', which is not possible there" in unfit
 
 
 @pytest.mark.parametrize("option", ["--replay", "--as-test"])

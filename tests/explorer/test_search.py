@@ -34,11 +34,6 @@ FAULTS = [
 ]
 
 
-def mending(reason: str) -> pytest.MarkDecorator:
-    """A test that shows something the explorer does not do right yet; it turns red as soon as that is mended."""
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 class Status(StrEnum):
     RUNNING = "RUNNING"
     DONE = "DONE"
@@ -133,7 +128,6 @@ def test_the_first_failure_is_the_smallest_one() -> None:
     assert (again.kind, again.why) == ("failed", verdict.why)
 
 
-@mending("explore() keeps the visited states, so the second time says passed")
 def test_exploring_twice_says_the_same_twice() -> None:
     """An explorer that is asked again must not take what it has seen the first time for tried and found well."""
     explorer = Explorer(read_between(0, 1), Limits(deviations=2, crashes=0, lost=0, errors=0, cancels=0))
@@ -153,7 +147,6 @@ def never(world: World, effect_name: str) -> None:
     world.always("never", lambda moment: not moment.calls(effect_name))
 
 
-@mending("an answer is observed without the operation that it is for")
 def test_which_of_two_operations_was_answered_is_part_of_the_state() -> None:
     """Two tasks get the same answer, but what the one does next is not what the other does."""
     world = World("tasks")
@@ -176,7 +169,6 @@ def test_which_of_two_operations_was_answered_is_part_of_the_state() -> None:
     assert found(world).kind == "failed"
 
 
-@mending("a timer is observed without saying which one")
 def test_which_of_two_timers_went_first_is_part_of_the_state() -> None:
     """Two sleeps that end together may end in either order, and the tasks of one process see each other's variables."""
     world = World("timers")
@@ -210,7 +202,6 @@ def ticks(world: World) -> None:
         await asyncio.sleep(1)
 
 
-@mending("begin() forgets the clock")
 def test_when_a_process_began_is_part_of_the_state() -> None:
     """It sleeps from then on, so it wakes up later if it began later."""
     world = World("began")
@@ -226,7 +217,6 @@ def test_when_a_process_began_is_part_of_the_state() -> None:
     assert found(world, deviations=1).kind == "failed"
 
 
-@mending("a cancellation is observed without the clock")
 def test_when_a_process_was_cancelled_is_part_of_the_state() -> None:
     """What it does on its way out may take time, from then on."""
     world = World("cancelled")
@@ -275,7 +265,7 @@ def read_between(usual: int, between: int) -> World:
 @pytest.mark.parametrize(
     ("usual", "between"),
     [
-        pytest.param(-1, -2, marks=mending("hash(-1) == hash(-2), and observations are hashes of hashes")),
+        pytest.param(-1, -2),
         (0, 1),
         (1, 2),
     ],
@@ -285,7 +275,6 @@ def test_different_answers_are_different_states(usual: int, between: int) -> Non
     assert found(read_between(usual, between), deviations=2).kind == "failed"
 
 
-@mending("the state has the rows sorted, without their rowids")
 def test_rows_that_were_written_in_another_order_are_another_state() -> None:
     """A SELECT without ORDER BY tells which row came first."""
     world = World("rowids")
@@ -379,7 +368,6 @@ def test_the_order_of_answers_is_part_of_the_state() -> None:
     assert found(world, errors=1, deviations=1).kind == "failed"
 
 
-@mending("sometimes() is not looked at after a deviation")
 def test_something_reached_only_right_after_a_deviation_counts_as_reached() -> None:
     """Time passes while the row is held, and the next step lets go of it."""
     world = World("reached")

@@ -95,6 +95,9 @@ class Action(NamedTuple):
 WAIT = Action(-1)
 Schedule = Sequence[Action]
 
+NAME = re.compile(r"[^\s:#*]+")
+"""What a process can be called."""
+_MOST = 10_000
 _WORD = re.compile(r"(?P<name>[^\s:#*]+)(?:#(?P<place>\d+))?(?::(?P<fate>[a-z-]+))?(?:\*(?P<times>\d+))?")
 
 
@@ -123,10 +126,19 @@ def _actions(words: Iterable[str], names: Sequence[str]) -> Iterable[Action]:
         name = match["name"] if match else ""
         if match is None or (name != "wait" and name not in names):
             raise CallError(f"{word!r} in the schedule is no step; the processes are {', '.join(names)}")
-        try:
-            fate = Fate(match["fate"] or "")
-        except ValueError:
-            known = ", ".join(fate.value for fate in Fate if fate is not Fate.DONE)
-            raise CallError(f"{word!r} in the schedule has no known fault; there are {known}") from None
-        action = WAIT if name == "wait" else Action(names.index(name), int(match["place"] or 1) - 1, fate)
-        yield from [action] * int(match["times"] or 1)
+        if name == "wait" and (match["place"] or match["fate"]):
+            raise CallError(f"{word!r} in the schedule: nothing can go wrong with waiting")
+        place, times = int(match["place"] or 1), int(match["times"] or 1)
+        if not 1 <= place <= _MOST or not 1 <= times <= _MOST:
+            raise CallError(f"{word!r} in the schedule: counting begins at 1, and ends at {_MOST}")
+        yield from [
+            WAIT if name == "wait" else Action(names.index(name), place - 1, _fate(word, match["fate"]))
+        ] * times
+
+
+def _fate(word: str, said: str | None) -> Fate:
+    try:
+        return Fate(said or "")
+    except ValueError:
+        known = ", ".join(fate.value for fate in Fate if fate is not Fate.DONE)
+        raise CallError(f"{word!r} in the schedule has no known fault; there are {known}") from None

@@ -60,14 +60,14 @@ def differences(
     world: World, schedules: Sequence[Schedule], one: Ground, other: Ground, limits: Limits
 ) -> Iterator[Difference]:
     """Every schedule on both stores; where an answer, an effect or the end of a run differs."""
-    first, second = (Explorer(world, limits, ground, whole_calls=True) for ground in (one, other))
-    for schedule in schedules:
-        text = written(schedule, world.names)
-        here, there = (told(explorer.replay(text)) for explorer in (first, second))
-        for step in range(max(len(here), len(there))):
-            left, right = (lines[step] if step < len(lines) else "nothing" for lines in (here, there))
+    here, there = (
+        Explorer(world, limits, ground, whole_calls=True).replays(schedules) for ground in (one, other)
+    )
+    for schedule, first, second in zip(schedules, map(told, here), map(told, there), strict=True):
+        for step in range(max(len(first), len(second))):
+            left, right = (lines[step] if step < len(lines) else "nothing" for lines in (first, second))
             if left != right:
-                yield Difference(text, step + 1, left, right)
+                yield Difference(written(schedule, world.names), step + 1, left, right)
                 break
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from raceproof.driver import AsyncDriver
+from raceproof.errors import CallError
 from raceproof.moves import MoveRequest
 from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, run
@@ -29,6 +30,9 @@ _IN_TRANSACTION = (
     Fate.CANCELLED_BEFORE,
     Fate.CANCELLED_AFTER,
 )
+
+
+_CONTROL = frozenset(("BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"))
 
 
 class StoreUnreachable(ConnectionError):
@@ -124,7 +128,7 @@ class ExploredDriver(AsyncDriver):
             self._close(self._explored.ground.rollback)
 
     def _close(self, how: Callable[[], None]) -> None:
-        if self.in_transaction:
+        if self.in_transaction and not self._explored.over:
             self.in_transaction = False
             how()
             self._explored.close_transaction()
@@ -206,13 +210,19 @@ class Connection(AsyncStore):
 
     async def execute(self, text: str, *params: Any) -> list[tuple[Any, ...]]:
         """Run one statement of your own and get its rows. It commits by itself, or with the `transaction` around it."""
+        if text.split(None, 1)[0].upper().rstrip(";") in _CONTROL:
+            raise CallError(
+                f"{text!r}: say `async with db.transaction():` here, so that the explorer knows of it"
+            )
         return [tuple(row) for row in await self._driver.sql(text, params)]
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """What is written in this block is committed together, or not at all."""
-        await self._driver.begin()
+        if self._driver.in_transaction:
+            raise CallError("a transaction is open here already; one in another is not explored")
         try:
+            await self._driver.begin()
             yield
         except BaseException:
             self._driver.rollback()

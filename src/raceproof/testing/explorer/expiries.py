@@ -17,7 +17,7 @@ class Spans:
 
     def set_clock(self, clock: float) -> None:
         self._clock = clock
-        self._ends = {end for end in self._ends if end > clock}
+        self._ends = {end for end in self._ends if end >= clock}
 
     def ran(self) -> None:
         """A statement ran now."""

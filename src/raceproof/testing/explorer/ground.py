@@ -85,10 +85,5 @@ def statements(text: str) -> Iterable[str]:
 
 
 def frozen(answer: Any) -> object:
-    """Rows, or whatever else an operation answers, as a value with a hash."""
-    if answer is None:
-        return None
-    try:
-        return hash(tuple(answer))
-    except TypeError:
-        return repr(answer)
+    """Rows, or whatever else an operation answers, as a text."""
+    return repr(answer)

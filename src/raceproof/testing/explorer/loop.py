@@ -136,11 +136,17 @@ def _refusing(what: str) -> Callable[..., NoReturn]:
     return lambda *args, **options: refuse(what)
 
 
+refused: list[NotExplorable] = []
+"""What was refused; code that swallows the exception has still done what cannot be explored."""
+
+
 def refuse(what: str) -> NoReturn:
-    raise NotExplorable(
+    error = NotExplorable(
         f"the explored code asks for {what}, and the explorer cannot decide when that happens. "
         "Pass what talks to the outside into your handler, and give it an effect here: world.effect(name)"
     )
+    refused.append(error)
+    raise error
 
 
 for _name, _what in _REFUSED.items():

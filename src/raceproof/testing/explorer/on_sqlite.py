@@ -21,6 +21,7 @@ from raceproof.testing.explorer.ground import Tables, frozen, statements
 from raceproof.testing.explorer.virtual import EPOCH
 
 _FUNCTIONS = ("strftime", "datetime", "date", "time", "julianday", "unixepoch")
+_COARSE = ("datetime", "time", "unixepoch")
 _KEYWORDS = {"current_timestamp": "datetime", "current_date": "date", "current_time": "time"}
 _TYPES = {"text": "TEXT", "number": "INTEGER", "time": "TEXT"}
 
@@ -42,6 +43,7 @@ class SqliteGround:
         self._expiries: set[float] = set()
         self._selects: list[tuple[str, list[str], str]] = []
         self._drawn = 0
+        self._numbers = ""
         self._keep_time()
         self._connection.create_function("random", 0, self._draw)
         self.set_clock(0.0)
@@ -65,28 +67,34 @@ class SqliteGround:
         def virtual(name: str, first: int) -> Any:
             def function(*args: Any) -> Any:
                 given = args[first:] or ("now",)
-                if "now" in given:
-                    given = tuple(self._now if one == "now" else one for one in given)
+                if any(map(_is_now, given)):
+                    given = tuple(self._now if _is_now(one) else one for one in given)
                 if len(given) > 1:
-                    self._reckon(seconds(*given), seconds(given[0]))
+                    coarse = name in _COARSE or (name == "strftime" and "%f" not in str(args[0]))
+                    self._reckon(seconds(*given), seconds(given[0]), 0.999 if coarse else 0.0)
                 return asked(name, *args[:first], *given)
 
             return function
 
         for name in _FUNCTIONS:
-            self._connection.create_function(name, -1, virtual(name, 1 if name == "strftime" else 0))
+            function = virtual(name, 1 if name == "strftime" else 0)
+            self._connection.create_function(name, -1, function, deterministic=True)
         for keyword, name in _KEYWORDS.items():
-            self._connection.create_function(keyword, 0, virtual(name, 0))
+            self._connection.create_function(keyword, 0, virtual(name, 0), deterministic=True)
 
-    def _reckon(self, result: float | None, moment: float | None) -> None:
-        """A statement looks ahead to a moment, or back over a span: then something is over when that has passed."""
+    def _reckon(self, result: float | None, moment: float | None, coarse: float) -> None:
+        """A statement looks ahead to a moment, or back over a span: then something is over when that has passed.
+
+        What is written in whole seconds is surely over a second later.
+        """
         if result is None or moment is None or result == moment:
             return
-        self.durations.add(abs(result - moment))
+        span = round(abs(result - moment), 3)
+        self.durations.add(span)
         if result > self._clock:
-            self._expiries.add(result)
+            self._expiries.add(result + coarse)
         elif result < moment:
-            self._expiries.add(self._clock + (moment - result))
+            self._expiries.add(round(self._clock + span + coarse, 3))
 
     def _draw(self) -> int:
         """SQLite's `random()`: another one each time, and the same in every run of a schedule."""
@@ -97,7 +105,7 @@ class SqliteGround:
         self._clock = clock
         self._now = _text(clock)
         if self._expiries:
-            self._expiries = {expiry for expiry in self._expiries if expiry > clock}
+            self._expiries = {expiry for expiry in self._expiries if expiry >= clock}
 
     def next_expiry(self) -> float | None:
         return ceil(min(self._expiries) * 1000) / 1000 if self._expiries else None
@@ -143,8 +151,9 @@ class SqliteGround:
         ).fetchall()
         for (name,) in names:
             columns = [str(row[1]) for row in self._cursor.execute(f"PRAGMA table_info({identifier(name)})")]
-            order = ", ".join(str(place + 1) for place in range(len(columns)))
-            self._selects.append((name, columns, f"SELECT * FROM {identifier(name)} ORDER BY {order}"))  # noqa: S608
+            self._selects.append((name, columns, f"SELECT * FROM {identifier(name)}"))  # noqa: S608
+        if self._cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchall():
+            self._numbers = "SELECT * FROM sqlite_sequence"
         self._cursor.execute("BEGIN")
         self._cursor.execute("SAVEPOINT beginning")
 
@@ -159,12 +168,17 @@ class SqliteGround:
 
     def state(self) -> object:
         """All rows as values, for the hash of a state."""
-        rows = tuple(tuple(self._cursor.execute(text).fetchall()) for _, _, text in self._selects)
-        return rows, self._drawn
+        # in the order in which they stand there, which a statement without ORDER BY can see
+        rows = [self._cursor.execute(text).fetchall() for _, _, text in self._selects]
+        numbers = self._cursor.execute(self._numbers).fetchall() if self._numbers else ()
+        return repr((rows, numbers, self._drawn))
 
     def tables(self) -> Tables:
         return {
-            name: [dict(zip(columns, row, strict=True)) for row in self._cursor.execute(text).fetchall()]
+            name: [
+                dict(zip(columns, row, strict=True))
+                for row in sorted(self._cursor.execute(text).fetchall(), key=repr)
+            ]
             for name, columns, text in self._selects
         }
 
@@ -197,3 +211,7 @@ def _text(clock: float) -> str:
     """A moment as SQLite writes it."""
     moment = datetime.fromtimestamp(EPOCH + clock, UTC)
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"
+
+
+def _is_now(value: object) -> bool:
+    return isinstance(value, str) and value.lower() == "now"

@@ -28,7 +28,7 @@ SURE = (Fate.DONE,)
 class Operation:
     """Something that a process waits for: a statement, an effect, a timer, its own start."""
 
-    __slots__ = ("apply", "errors", "fates", "future", "label", "process", "uses_store")
+    __slots__ = ("apply", "errors", "fates", "future", "label", "number", "process", "uses_store")
 
     def __init__(
         self,
@@ -47,6 +47,8 @@ class Operation:
         self.fates = fates
         self.uses_store = uses_store
         self.errors = errors
+        self.number = 0
+        """Which one it is of all that its process has asked for."""
 
     @property
     def gone(self) -> bool:
@@ -58,8 +60,10 @@ class Process:
     """One process, over all its incarnations in one run."""
 
     __slots__ = (
+        "asked",
         "body",
         "chance",
+        "ending",
         "faulted",
         "incarnation",
         "index",
@@ -86,7 +90,9 @@ class Process:
         self.timers: list[Handle] = []
         self.observed = 0
         self.told = 0
+        self.asked = 0
         self.faulted = False
+        self.ending = False
         self.numbers: Iterator[int] = count(1)
         self.chance = Chance("")
 
@@ -99,7 +105,8 @@ class Process:
         """A new incarnation: nothing of the last one is left."""
         self.incarnation += 1
         self.observed = 0
-        self.faulted = False
+        self.asked = 0
+        self.faulted = self.ending = False
         self.numbers = count(1)
         self.chance = Chance(f"{self.name}/{self.incarnation}")
 
@@ -109,7 +116,8 @@ class Process:
         self.observed = -1
 
     def observe(self, what: object) -> None:
-        self.observed = hash((self.observed, what))
+        """It knows this from now on. By its text: -1 and -2 have the same hash, and 1, 1.0 and True are equal."""
+        self.observed = hash(f"{self.observed} {what}")
 
     def fire_timers(self, clock: float) -> list[Handle]:
         """Timers that are due, in order."""

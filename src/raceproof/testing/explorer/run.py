@@ -7,7 +7,7 @@ is rolled back, and its tasks are kept until the run is over, so that nothing of
 
 import asyncio
 from asyncio import events as asyncio_events
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -16,13 +16,17 @@ from raceproof import identity
 from raceproof.events import Event
 from raceproof.testing.explorer.action import WAIT, Action, Fate, Faults, allowed
 from raceproof.testing.explorer.connection import Connection, ExploredDriver
+from raceproof.testing.explorer.expiries import Spans
 from raceproof.testing.explorer.ground import Ground, Tables
 from raceproof.testing.explorer.loop import Handle, VirtualLoop
 from raceproof.testing.explorer.process import SURE, UNSEEN, Operation, Process
-from raceproof.testing.explorer.world import Call, Moment, World
+from raceproof.testing.explorer.watch import Watch
+from raceproof.testing.explorer.world import World
 
 MOST_STEPS = 500
 """A run that is longer than this goes round in circles."""
+_TICK, _SECOND = 0.001, 1.0
+"""Something that is over at a moment is surely over just after it; a second later where that is reckoned in numbers."""
 
 
 class Over(BaseException):
@@ -45,13 +49,6 @@ class Step:
     told: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Broken:
-    """What must hold did not."""
-
-    why: str
-
-
 class Run:
     """One execution of a scenario. `limits` bounds which faults are offered; `record` keeps what people want to see.
 
@@ -65,6 +62,7 @@ class Run:
         self.ground = ground
         self.limits = limits
         self.whole_calls = whole_calls
+        self.watch = Watch(world, ground)
         self.loop = VirtualLoop(self._timer, self._task)  # type: ignore[abstract]  # refuses what it does not have
         self.clock = 0.0
         self.step = 0
@@ -73,24 +71,12 @@ class Run:
         self.processes = [
             Process(index, one.name, one.body, one.restarts) for index, one in enumerate(world.processes)
         ]
-        self.told: list[tuple[str, Event]] = []
         self.steps: list[Step] | None = [] if record else None
-        self.broken: Broken | None = None
         self.last: tuple[str, str, Fate] = ("", "", Fate.DONE)
-        self._effects: list[Call] = []
-        self._effects_hash = 0
-        self._told_hash = 0
-        self.told_matters = False
-        """Whether an invariant looks at the order of the answers, so that it tells states apart."""
+        self._spans = Spans(world.spans)
         self._graveyard: list[Any] = []
         self._transaction_of: Process | None = None
-        self._committed: Tables = {}
-        self._version: object = None
-        self._tables: Tables | None = None
-        self._state: object = None
-        self._checked: object = None
-        self._over = False
-        self._moment = Moment(self)
+        self.over = False
 
     # life of a run
 
@@ -104,7 +90,7 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over = True
+        self.over = True
         if self._transaction_of is not None:
             self.ground.rollback()
         for effect in self.world.effects.values():
@@ -119,6 +105,11 @@ class Run:
     def remains(self) -> list[Any]:
         """What must not be cleaned up while another run goes on."""
         return self._graveyard
+
+    @property
+    def broken(self) -> str | None:
+        """What must hold and did not."""
+        return self.watch.broken
 
     # what is possible now
 
@@ -169,15 +160,12 @@ class Run:
 
     def key(self) -> object:
         """The state: two runs with the same one go on alike."""
-        self._look()
-        current = self.current
-        owner = self._transaction_of
+        current, owner = self.current, self._transaction_of
         return (
-            self._state,
+            self.watch.state(),
             self.clock,
             self.ground.expiries(),
-            self._effects_hash,
-            self._told_hash if self.told_matters else 0,
+            self._spans.state(),
             current.index if current else -1,
             owner.index if owner else -1,
             tuple([process.state() for process in self.processes]),
@@ -188,50 +176,35 @@ class Run:
     def take(self, action: Action, check: bool = True) -> None:
         """One step."""
         self.step += 1
-        before = self.tables() if check and self.world.changes else None
+        before = self.watch.before() if check else None
         if action == WAIT:
             self._wait()
         else:
-            process = self.processes[action.process]
-            operation = self.enabled(process)[action.place]
-            self._perform(operation, action.fate)
+            operation = self.enabled(self.processes[action.process])[action.place]
+            if action.fate is Fate.DONE and self.steps is None:
+                self.current = operation.process
+                self._happens(operation)
+            else:
+                self._disturbed(operation, action.fate)
         if self.steps is not None:
-            self.steps[-1].tables = self.tables()
-        if check and self.broken is None:
-            self._check(before)
+            self.steps[-1].tables = self.watch.tables()
+        if check and self.watch.broken is None:
+            self.watch.check(before)
 
     def _wait(self) -> None:
         target = self._next_moment() if self._anybody() else self._next_timer()
         assert target is not None
-        began = self.clock
+        passed = target - self.clock
         self._set_clock(target)
         if self.steps is not None:
-            self._record(None, "", f"{target - began:g} s pass", Fate.DONE)
+            self._record(None, f"{passed:g} s pass", Fate.DONE)
         for process in self.processes:
             for handle in process.fire_timers(self.clock):
                 self._fire(process, handle)
 
-    def _perform(self, operation: Operation, fate: Fate) -> None:
+    def _happens(self, operation: Operation, fate: Fate = Fate.DONE) -> None:
+        """It is done, and its process learns how it went; unless the answer is lost."""
         process = operation.process
-        self.current = process
-        self.used = self.used.plus(fate)
-        if self.steps is not None or fate is not Fate.DONE:
-            label = operation.label()
-            self.last = (process.name, label, fate)
-            if self.steps is not None:
-                self._record(process, process.title, label, fate)
-        if fate is not Fate.DONE:
-            process.faulted = True
-        match fate:
-            case Fate.DIES_BEFORE:
-                self._kill(process)
-                return
-            case Fate.CANCELLED_BEFORE:
-                process.observe("cancelled")
-                assert process.main is not None
-                process.main.cancel()
-                self._go_on(process)
-                return
         process.pending.remove(operation)
         answer: object = None
         error: BaseException | None = None
@@ -240,52 +213,79 @@ class Run:
                 answer = operation.apply()
             except Exception as raised:
                 error = raised
+            if operation.uses_store:
+                self._spans.ran()
             if self.steps is not None:
                 self.steps[-1].operation = operation.label()
                 self.steps[-1].answer = _shown(error or answer)
         if fate is Fate.DIES_AFTER:
             self._kill(process)
             return
-        if fate in (Fate.FAILS, Fate.UNANSWERED) and error is None:
+        if error is None and (fate is Fate.FAILS or fate is Fate.UNANSWERED):
             assert operation.errors is not None
             error = operation.errors(fate)
         future = operation.future
-        if future is not None:
+        if future is None:
+            process.observe((operation.number, self.clock))
+        else:
             seen = self.ground.observed if operation.uses_store else repr
-            process.observe((fate, self.clock, repr(error) if error else seen(answer)))
-            if not future.done():
-                if error is None:
-                    future.set_result(answer)
-                else:
-                    future.set_exception(error)
+            process.observe((operation.number, self.clock, repr(error) if error else seen(answer)))
+            if future.done():
+                pass
+            elif error is None:
+                future.set_result(answer)
+            else:
+                future.set_exception(error)
         if fate is Fate.CANCELLED_AFTER:
-            assert process.main is not None
-            process.main.cancel()
+            self._cancel(process)
         self._go_on(process)
+
+    def _disturbed(self, operation: Operation, fate: Fate) -> None:
+        """The same with a fault, or written down for people."""
+        process = self.current = operation.process
+        self.used = self.used.plus(fate)
+        label = operation.label()
+        self.last = (process.name, label, fate)
+        if self.steps is not None:
+            self._record(process, label, fate)
+        if fate is not Fate.DONE:
+            process.faulted = True
+        if fate is Fate.DIES_BEFORE:
+            self._kill(process)
+        elif fate is Fate.CANCELLED_BEFORE:
+            self._cancel(process)
+            self._go_on(process)
+        else:
+            self._happens(operation, fate)
+
+    def _cancel(self, process: Process) -> None:
+        process.observe(("cancelled", self.clock))
+        assert process.main is not None
+        process.main.cancel()
 
     def _go_on(self, process: Process) -> None:
         """Let the process run until it waits again; see whether it has ended."""
         identity.become(f"{process.name}.{process.incarnation}", process.numbers)
         self.loop.drain(process)
+        if process.main is not None and process.main.done():
+            self._ended(process, process.main)
         if process.pending:
             process.pending = [one for one in process.pending if not one.gone]
-        main = process.main
-        if main is not None and main.done():
-            self._ended(process, main)
 
     def _ended(self, process: Process, main: "asyncio.Task[Any]") -> None:
-        left = [task for task in process.tasks if not task.done()]
-        if left and not any(task.cancelling() for task in left):
-            for task in left:
-                task.cancel()  # as asyncio.run does
-            self.loop.drain(process)
-        if all(task.done() for task in process.tasks):
-            self._roll_back(process)
         failure = None if main.cancelled() else main.exception()
         if isinstance(failure, AssertionError) or (failure is not None and not process.faulted):
-            self.broken = Broken(f"{process.title} ended with {type(failure).__name__}: {failure}")
-        elif (failure is not None or main.cancelled()) and process.restarts:
-            self._graveyard.append(process.tasks)
+            self.watch.broken = f"{process.title} ended with {type(failure).__name__}: {failure}"
+            return
+        if not process.ending:
+            process.ending = True
+            for task in process.tasks:
+                task.cancel()  # as asyncio.run does
+            self.loop.drain(process)
+        if not all(task.done() for task in process.tasks):
+            return  # they tidy up first
+        self._roll_back(process)
+        if (failure is not None or main.cancelled()) and process.restarts:
             self._offer_start(process)
 
     def _kill(self, process: Process) -> None:
@@ -306,44 +306,34 @@ class Run:
             self.loop.owner = process
             process.main = self.loop.create_task(body)
 
-        process.pending = [Operation(process, lambda: "starts", start, None, fates=SURE)]
+        self.submit(Operation(process, lambda: "starts", start, None, fates=SURE))
 
     # what processes ask for
 
     def submit(self, operation: Operation) -> None:
-        if self._over:
+        if self.over:
             raise Over
-        operation.process.pending.append(operation)
-
-    def happened(self, call: Call) -> None:
-        self._effects.append(call)
-        details = tuple(sorted((name, repr(value)) for name, value in call.details.items()))
-        self._effects_hash = hash((self._effects_hash, call.effect, call.key, details, call.by))
-        self._checked = None
-
-    def calls(self, effect: str) -> Sequence[Call]:
-        return [call for call in self._effects if call.effect == effect]
+        process = operation.process
+        process.asked += 1
+        operation.number = process.asked
+        process.pending.append(operation)
 
     def hear(self, event: Event) -> None:
         """An answer of the library, told while a process runs."""
         process = self.loop.owner
-        if process is None or self._over:
+        if process is None or self.over:
             return
-        self.told.append((process.title, event))
-        what = hash((process.title, event.operation, event.outcome, repr(event.key)))
-        process.told = hash((process.told, what))
-        self._told_hash = hash((self._told_hash, what))
-        self._checked = None
+        process.told = hash((process.told, self.watch.heard(process.title, event)))
         if self.steps:
             self.steps[-1].told.append(str(event.answer))
 
     def open_transaction(self, process: Process) -> None:
-        self._committed = self.tables()
+        self.watch.opened()
         self._transaction_of = process
 
     def close_transaction(self) -> None:
         self._transaction_of = None
-        self._version = self._tables = None
+        self.watch.closed()
 
     def _roll_back(self, process: Process) -> None:
         if self._transaction_of is process:
@@ -354,7 +344,7 @@ class Run:
         self.loop.owner.tasks.append(task)
 
     def _timer(self, handle: Handle) -> None:
-        if self._over:
+        if self.over:
             raise Over
         process: Process = handle.owner
         if handle.when <= self.clock:
@@ -367,10 +357,9 @@ class Run:
 
         def apply() -> None:
             if not handle.cancelled():
-                process.observe(("timer", self.clock))
                 handle.run()
 
-        process.pending.append(_Timer(process, handle, apply))
+        self.submit(_Timer(process, handle, apply))
 
     # time
 
@@ -382,8 +371,11 @@ class Run:
         return self._soon(min(found)) if found else None
 
     def _next_moment(self) -> float | None:
-        """The next timer or expiry."""
-        found = [when for when in (self._next_timer(), self.ground.next_expiry()) if when is not None]
+        """The next timer, or just after the next expiry."""
+        expiries = [
+            when + _TICK for when in (self.ground.next_expiry(), self._spans.next()) if when is not None
+        ]
+        found = [when for when in (self._next_timer(), *expiries) if when is not None]
         return self._soon(min(found)) if found else None
 
     def _soon(self, when: float) -> float | None:
@@ -391,61 +383,14 @@ class Run:
         return None if when > self.world.horizon else max(when, self.clock)
 
     def _set_clock(self, clock: float) -> None:
-        self.clock = self.loop.clock = clock
+        self.clock = self.loop.clock = self.watch.clock = clock
         self.ground.set_clock(clock)
+        self._spans.set_clock(clock)
 
-    # what must hold
-
-    def tables(self) -> Tables:
-        """All rows that are committed; what stands in an open transaction is seen by nobody."""
-        if self._transaction_of is not None:
-            return self._committed
-        version = self.ground.version()
-        if self._tables is None or version != self._version:
-            self._version = version
-            self._tables = self.ground.tables()
-            self._state = None
-        return self._tables
-
-    def _look(self) -> None:
-        version = self.ground.version()
-        if version != self._version:
-            self._version, self._tables, self._state = version, None, None
-        if self._state is None:
-            self._state = self.ground.state()
-
-    def _check(self, before: Tables | None) -> None:
-        """The invariants, if anything has changed that they could see."""
-        changed = "open" if self._transaction_of is not None else self.ground.version()
-        if changed == self._checked:
-            return
-        self._checked = changed
-        for invariant in self.world.always_hold:
-            if (why := invariant.broken(self._moment)) is not None:
-                self.broken = Broken(why)
-                return
-        if before is not None:
-            after = self.tables()
-            for invariant in self.world.changes:
-                if (why := invariant.broken(before, after)) is not None:
-                    self.broken = Broken(why)
-                    return
-
-    def check_end(self) -> None:
-        for invariant in self.world.hold_at_the_end:
-            if (why := invariant.broken(self._moment)) is not None:
-                self.broken = Broken(f"in the end not so: {why}")
-                return
-
-    def seen(self, invariant: Any) -> bool:
-        """Whether something that must be reached is reached now."""
-        return invariant.broken(self._moment) is None
-
-    def _record(self, process: Process | None, title: str, operation: str, fate: Fate) -> None:
+    def _record(self, process: Process | None, operation: str, fate: Fate) -> None:
         assert self.steps is not None
-        self.steps.append(
-            Step(self.step, process.name if process else None, title, operation, fate, "", self.clock, {})
-        )
+        name, title = (process.name, process.title) if process else (None, "")
+        self.steps.append(Step(self.step, name, title, operation, fate, "", self.clock, {}))
 
 
 class _Timer(Operation):

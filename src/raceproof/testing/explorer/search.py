@@ -5,13 +5,16 @@ still allowed. A state that was seen before with no more faults used up is not g
 already. When the time is over, the last part of it goes into random schedules with few changes of priority (PCT).
 """
 
+import asyncio
 import gc
 import logging
 import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from asyncio import events as asyncio_events
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -19,6 +22,7 @@ from raceproof import events, identity
 from raceproof.errors import CallError, RaceproofError
 from raceproof.testing.explorer.action import WAIT, Action, Fate, Faults, Schedule, parsed, written
 from raceproof.testing.explorer.ground import Ground
+from raceproof.testing.explorer.loop import VirtualLoop, refused
 from raceproof.testing.explorer.on_sqlite import SqliteGround
 from raceproof.testing.explorer.run import MOST_STEPS, Run
 from raceproof.testing.explorer.verdict import Covered, Limits, Verdict
@@ -31,6 +35,10 @@ _COLLECT = 2000
 """So many runs, and what they have left behind is cleaned up."""
 _TELL = 100
 """So many runs, and the progress is told."""
+_OTHERWISE = (
+    "{}: step {} of {} differs from one time to the next. Do the processes share a variable, or look at a clock, "
+    "at chance or at the order of a set?"
+)
 _monotonic = time.monotonic
 
 
@@ -73,6 +81,9 @@ class Explorer:
         """Look for a failing schedule until all are tried, or the time is over; `progress` is told now and then."""
         began = _monotonic()
         self._progress = progress
+        self.covered = Covered()
+        self._visited.clear()
+        self._levels = [[] for _ in range(self.limits.deviations + 1)]
         with self._virtually():
             self._check_deterministic()
             found = self._search(began + self.limits.seconds * (1 - _RANDOM_SHARE))
@@ -87,8 +98,12 @@ class Explorer:
 
         A step that is not possible is an error; unless `strict`, it is left out, as for a scenario that has changed.
         """
+        return self.replays([parsed(schedule, self.world.names)], strict)[0]
+
+    def replays(self, schedules: Iterable[Schedule], strict: bool = True) -> list[Verdict]:
+        """The same for many."""
         with self._virtually():
-            return self._failed(parsed(schedule, self.world.names), strict)
+            return [self._failed(schedule, strict) for schedule in schedules]
 
     # the search
 
@@ -111,11 +126,13 @@ class Explorer:
     def _go(self, forced: tuple[Action, ...], cost: int) -> tuple[list[Action], str] | None:
         """One schedule: what is forced, then undisturbed; leaves its deviations in the levels."""
         with self._running() as run:
-            for action in forced[:-1]:
-                run.take(action, check=False)
-            for action in forced[-1:]:
-                run.take(action)
-                self._note(run, action)
+            for place, action in enumerate(forced):
+                if not run.can(action):
+                    raise NotDeterministic(_OTHERWISE.format(self.world.name, place + 1, "a schedule"))
+                run.take(action, check=place == len(forced) - 1)
+            if forced:
+                self._note(run, forced[-1])
+                self._reach(run)
             taken = list(forced)
             while run.broken is None:
                 if self._seen(run):
@@ -130,13 +147,12 @@ class Explorer:
                 self._see(run, usual)
                 taken.append(usual)
                 run.take(usual)
-                for invariant in self.world.reached:
-                    if invariant.name not in self.covered.reached and run.seen(invariant):
-                        self.covered.reached.add(invariant.name)
-            return None if run.broken is None else (taken, run.broken.why)
+                self._reach(run)
+            return None if run.broken is None else (taken, run.broken)
 
     def _seen(self, run: Run) -> bool:
-        self._told_matters = run.told_matters = self._told_matters or run.told_matters
+        watch = run.watch
+        self._told_matters = watch.told_matters = self._told_matters or watch.told_matters
         key, used = run.key(), run.used
         known = self._visited.setdefault(key, [])
         if any(one.within(used) for one in known):
@@ -149,9 +165,11 @@ class Explorer:
             raise CallError(
                 f"{self.world.name}: a run has gone on for {MOST_STEPS} steps; let the processes end, or set world.horizon"
             )
-        run.check_end()
+        run.watch.check_end()
+
+    def _reach(self, run: Run) -> None:
         for invariant in self.world.reached:
-            if run.broken is None and run.seen(invariant):
+            if invariant.name not in self.covered.reached and run.watch.reaches(invariant):
                 self.covered.reached.add(invariant.name)
 
     def _note(self, run: Run, action: Action) -> None:
@@ -177,7 +195,7 @@ class Explorer:
             with self._running() as run:
                 taken = self._random_run(run, chance)
                 if run.broken is not None:
-                    return taken, run.broken.why
+                    return taken, run.broken
         return None
 
     def _random_run(self, run: Run, chance: random.Random) -> list[Action]:
@@ -188,7 +206,7 @@ class Explorer:
         while run.broken is None:
             action = run.default()
             if action is None or run.step >= MOST_STEPS:
-                run.check_end()
+                self._end(run)
                 break
             if action != WAIT:
                 if run.step in changes:
@@ -216,7 +234,12 @@ class Explorer:
 
     def _verdict(self, found: tuple[list[Action], str] | None) -> Verdict:
         if found is not None:
-            return self._failed(found[0])
+            failed = self._failed(found[0])
+            if failed.passed:
+                raise NotDeterministic(
+                    _OTHERWISE.format(self.world.name, len(found[0]), "a failing schedule")
+                )
+            return failed
         why = "; ".join(self._missing())
         return Verdict(
             self.world.name,
@@ -259,7 +282,7 @@ class Explorer:
             while run.broken is None:
                 usual = run.default()
                 if usual is None or run.step >= MOST_STEPS:
-                    run.check_end()
+                    self._end(run)
                     break
                 taken.append(usual)
                 run.take(usual)
@@ -270,7 +293,7 @@ class Explorer:
                 "failed" if broken else "passed",
                 self.limits,
                 self.covered,
-                broken.why if broken else "",
+                broken or "",
                 written(taken, self.world.names),
                 run.steps or (),
                 self.world.names,
@@ -293,10 +316,7 @@ class Explorer:
         first, second = (list(self._states()) for _ in range(2))
         for step, (one, other) in enumerate(zip(first, second, strict=False)):
             if one != other:
-                raise NotDeterministic(
-                    f"{self.world.name}: step {step} of the undisturbed run differs from one time to the next. Do the "
-                    "processes share a variable, or look at a clock, at chance or at the order of a set?"
-                )
+                raise NotDeterministic(_OTHERWISE.format(self.world.name, step, "the undisturbed run"))
 
     def _states(self) -> Iterator[object]:
         with self._running() as run:
@@ -317,37 +337,53 @@ class Explorer:
                 while (action := run.default()) is not None:
                     run.take(action, check=False)
                     if run.broken is not None:
-                        raise CallError(f"{self.world.name}: the preparation failed: {run.broken.why}")
+                        raise CallError(f"{self.world.name}: the preparation failed: {run.broken}")
 
     @contextmanager
     def _running(self, record: bool = False) -> Iterator[Run]:
         self._ground.reset()
         with self._entered(Run(self.world, self._ground, self._faults, record, self._whole_calls)) as run:
             yield run
-        self.covered.schedules += 1
-        self.covered.steps += run.step
-        self.covered.longest = max(self.covered.longest, run.step)
-        if self.covered.schedules % _COLLECT == 0:
+        if refused:
+            raise refused.pop()
+        covered = self.covered
+        covered.schedules += 1
+        covered.steps += run.step
+        covered.longest = max(covered.longest, run.step)
+        if covered.schedules % _COLLECT == 0:
             self._clean_up()
-        if self._progress is not None and self.covered.schedules % _TELL == 0:
-            self.covered.states = len(self._visited)
-            self._progress(self.covered)
+        if self._progress is not None and covered.schedules % _TELL == 0:
+            covered.states = len(self._visited)
+            self._progress(covered)
 
     @contextmanager
     def _entered(self, run: Run) -> Iterator[Run]:
         self._run = run
-        with run:
-            yield run
-        self._run = None
-        self._remains.append(run.remains())
+        try:
+            with run:
+                yield run
+        finally:
+            self._run = None
+            self._remains.append(run.remains())
 
-    def _clean_up(self) -> None:
+    def _clean_up(self, thoroughly: bool = False) -> None:
         """Abandoned tasks end here, out of any run; what they say about it is of no interest."""
+        late: list[asyncio.Task[Any]] = []
+        loop = VirtualLoop(lambda _: None, late.append)  # type: ignore[abstract]
+        outer = asyncio_events._get_running_loop()
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        asyncio_events._set_running_loop(loop)
         try:
             self._remains.clear()
-            gc.collect(0)  # all that is younger than the last time
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                gc.collect(2 if thoroughly else 0)  # 0: all that is younger than the last time
+                for task in late:  # what a `finally` has begun
+                    coroutine: Any = task.get_coro()
+                    coroutine.close()
+                loop.clear()
         finally:
+            asyncio_events._set_running_loop(outer)
             sys.unraisablehook = hook
 
     @contextmanager
@@ -374,7 +410,8 @@ class Explorer:
             try:
                 yield
             finally:
-                self._clean_up()
+                self._clean_up(thoroughly=True)
+                refused.clear()
                 log.disabled = silent
                 if collecting:
                     gc.enable()

@@ -26,12 +26,13 @@ from raceproof.leases import Lease, lease_ddl
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.schema.history import Dialect, history_ddl
 from raceproof.spec import Claimable, Spec
-from raceproof.testing.explorer.action import Fate
+from raceproof.testing.explorer.action import NAME, Fate
 from raceproof.testing.explorer.ground import Ground, Tables
 from raceproof.testing.explorer.process import Body, Operation
 
 if TYPE_CHECKING:
     from raceproof.testing.explorer.run import Run
+    from raceproof.testing.explorer.watch import Watch
 
 Declared = type[Lifecycle[Any]] | Spec[Any] | Delivery | Attempts | Lease | Inbox
 _DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
@@ -75,8 +76,8 @@ class Effect:
         process = run.loop.owner
 
         def apply() -> Any:
-            run.happened(Call(self.name, key, details, process.title, run.step))
-            return self._answer(run.calls(self.name)) if self._answer else None
+            run.watch.happened(Call(self.name, key, details, process.title, run.step))
+            return self._answer(run.watch.calls(self.name)) if self._answer else None
 
         def error(fate: Fate) -> BaseException:
             if fate is Fate.UNANSWERED:
@@ -94,18 +95,18 @@ class Effect:
 class Moment:
     """What an invariant looks at: the rows, the effects and the answers up to one step of one run."""
 
-    def __init__(self, run: "Run") -> None:
-        self._run = run
+    def __init__(self, watch: "Watch") -> None:
+        self._watch = watch
 
     @property
     def clock(self) -> float:
         """Seconds since the run began."""
-        return self._run.clock
+        return self._watch.clock
 
     @property
     def tables(self) -> Tables:
         """All rows by table."""
-        return self._run.tables()
+        return self._watch.tables()
 
     def rows(self, table: str) -> Sequence[Mapping[str, Any]]:
         """The rows of one table."""
@@ -122,13 +123,13 @@ class Moment:
 
     def calls(self, effect: Effect | str) -> Sequence[Call]:
         """How often an effect has happened so far, in order."""
-        return self._run.calls(effect if isinstance(effect, str) else effect.name)
+        return self._watch.calls(effect if isinstance(effect, str) else effect.name)
 
     @property
     def told(self) -> Sequence[tuple[str, Event]]:
         """Every answer of the library so far, with the process that got it."""
-        self._run.told_matters = True
-        return self._run.told
+        self._watch.told_matters = True
+        return self._watch.told
 
 
 Check = Callable[[Moment], object]
@@ -179,6 +180,8 @@ class World:
     reached: list[Invariant] = field(default_factory=list)
     horizon: float = 3600.0
     """A run ends when its clock would go beyond this."""
+    spans: list[float] = field(default_factory=list)
+    """Seconds after which something may be over, where statements reckon with numbers; else the explorer sees it itself."""
     _beginning: list[Callable[[Ground], None]] = field(default_factory=list)
     _before: list[Body] = field(default_factory=list)
 
@@ -223,6 +226,10 @@ class World:
                 wanted = own if times == 1 else f"{own}-{number}"
                 if wanted == "wait" or any(one.name == wanted for one in self.processes):
                     raise CallError(f"{self.name}: another name than {wanted!r}, please; that one is taken")
+                if not NAME.fullmatch(wanted):
+                    raise CallError(
+                        f"{self.name}: a process's name has no space, colon, # or *, as {wanted!r} has"
+                    )
                 self.processes.append(Planned(wanted, body, restarts))
             return body
 

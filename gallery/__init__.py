@@ -1,0 +1,1 @@
+"""The gallery: designs that look right, each with the schedule that breaks it and a version that no schedule breaks."""
