@@ -8,13 +8,13 @@ BIN := $(VENV)/bin
 DEMO := .venv-demo
 LOCK := .venv-lock
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
-CODE := $(wildcard src tests bench tools apps docs/examples)
+CODE := $(wildcard src tests bench gallery tools apps docs/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench bench-short mutate docs lock clean
+.PHONY: help run test check format bench bench-short explore mutate mutate-explored docs lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-15s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  Options go in ARGS, as in: make test ARGS="-k proxy -x"'
 
 run: $(DEMO)/.project ## See rows race, with and without raceproof
@@ -40,11 +40,18 @@ bench: $(VENV)/.project ## Measure us beside the raw drivers and our peers
 bench-short: $(VENV)/.project ## The same in about seven minutes, with less precise figures and fewer peers
 	$(BIN)/python -m bench --short $(ARGS)
 
+explore: $(VENV)/.project ## Try every schedule of the promise packs, up to their limits, and print the certificates
+	$(BIN)/python -m raceproof.testing.packs $(ARGS)
+
 mutate: $(VENV)/.project ## Break each guard on purpose and see a test turn red
 	$(BIN)/python -m tools.mutate $(ARGS)
 
+mutate-explored: $(VENV)/.project ## The same, seen by the explorer instead of by tests
+	$(BIN)/python -m tools.explore_mutants $(ARGS)
+
 docs: $(VENV)/.project ## Write the generated parts of the documentation
 	$(BIN)/python -m tools.generate_docs $(ARGS)
+	$(BIN)/python -m tools.generate_gallery $(ARGS)
 
 lock: $(LOCK)/.requirements ## Pin the newest versions: requirements/*.in to *.txt
 	for name in demo test lock; do \

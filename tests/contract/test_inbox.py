@@ -83,8 +83,9 @@ async def test_one_brought_twice_at_once_is_new_only_the_first_time(ground: Grou
 
 
 async def test_bad_events_are_told_before_anything_is_sent(ground: Ground) -> None:
-    """A text for a body, no id, NUL in an id."""
+    """A text for a body, no id, NUL in an id, an ordering key that says nothing."""
     inbox = an_inbox(ground)
-    for bad in (Arrival("t", "1", "text"), Arrival("t", "", b""), Arrival("t", "a\0b", b"")):  # type: ignore[arg-type]
+    nameless = Arrival("t", "1", b"", ordering_key="")
+    for bad in (Arrival("t", "1", "text"), Arrival("t", "", b""), Arrival("t", "a\0b", b""), nameless):  # type: ignore[arg-type]
         with pytest.raises(CallError):
             await ground.db.receive(inbox, bad)

@@ -4,6 +4,21 @@ Nothing here is for production: the servers come from third-party rebuilds and t
 """
 
 from raceproof.testing.binaries import ServerMissing
+from raceproof.testing.explorer import (
+    Connection,
+    Effect,
+    EffectRefused,
+    EffectUnknown,
+    ExplorationFailed,
+    Explorer,
+    Limits,
+    Moment,
+    StoreUnreachable,
+    Verdict,
+    World,
+    explore,
+    explored,
+)
 from raceproof.testing.proxy import Proxy
 from raceproof.testing.servers import (
     PostgresServer,
@@ -15,12 +30,25 @@ from raceproof.testing.servers import (
 )
 
 __all__ = [
+    "Connection",
+    "Effect",
+    "EffectRefused",
+    "EffectUnknown",
+    "ExplorationFailed",
+    "Explorer",
+    "Limits",
+    "Moment",
     "PostgresServer",
     "Proxy",
     "Server",
     "ServerFailed",
     "ServerMissing",
+    "StoreUnreachable",
     "ValkeyServer",
+    "Verdict",
+    "World",
+    "explore",
+    "explored",
     "postgres",
     "valkey",
 ]

@@ -6,6 +6,7 @@ see anything of them before the COMMIT and nobody else can write in between. A s
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from raceproof.driver import AsyncDriver
@@ -210,7 +211,7 @@ class Connection(AsyncStore):
 
     async def execute(self, text: str, *params: Any) -> list[tuple[Any, ...]]:
         """Run one statement of your own and get its rows. It commits by itself, or with the `transaction` around it."""
-        if text.split(None, 1)[0].upper().rstrip(";") in _CONTROL:
+        if _is_control(text):
             raise CallError(
                 f"{text!r}: say `async with db.transaction():` here, so that the explorer knows of it"
             )
@@ -228,6 +229,11 @@ class Connection(AsyncStore):
             self._driver.rollback()
             raise
         await self._driver.commit()
+
+
+@cache
+def _is_control(text: str) -> bool:
+    return text.split(None, 1)[0].upper().rstrip(";") in _CONTROL if text.strip() else False
 
 
 def _name(program: Program[Any]) -> str:

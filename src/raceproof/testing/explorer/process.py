@@ -65,6 +65,7 @@ class Process:
         "chance",
         "ending",
         "faulted",
+        "identity",
         "incarnation",
         "index",
         "main",
@@ -95,6 +96,7 @@ class Process:
         self.ending = False
         self.numbers: Iterator[int] = count(1)
         self.chance = Chance("")
+        self.identity = ""
 
     @property
     def title(self) -> str:
@@ -109,15 +111,16 @@ class Process:
         self.faulted = self.ending = False
         self.numbers = count(1)
         self.chance = Chance(f"{self.name}/{self.incarnation}")
+        self.identity = f"{self.name}.{self.incarnation}"
 
     def forget(self) -> None:
         """Nothing of it runs or waits any more."""
         self.pending, self.timers, self.tasks, self.main = [], [], [], None
         self.observed = -1
 
-    def observe(self, what: object) -> None:
-        """It knows this from now on. By its text: -1 and -2 have the same hash, and 1, 1.0 and True are equal."""
-        self.observed = hash(f"{self.observed} {what}")
+    def observe(self, *what: object) -> None:
+        """It knows this from now on. Answers as texts: -1 and -2 have the same hash, and 1, 1.0 and True are equal."""
+        self.observed = hash((self.observed, what))
 
     def fire_timers(self, clock: float) -> list[Handle]:
         """Timers that are due, in order."""

@@ -226,10 +226,10 @@ class Run:
             error = operation.errors(fate)
         future = operation.future
         if future is None:
-            process.observe((operation.number, self.clock))
+            process.observe(operation.number, self.clock)
         else:
             seen = self.ground.observed if operation.uses_store else repr
-            process.observe((operation.number, self.clock, repr(error) if error else seen(answer)))
+            process.observe(operation.number, self.clock, repr(error) if error else seen(answer))
             if future.done():
                 pass
             elif error is None:
@@ -259,13 +259,13 @@ class Run:
             self._happens(operation, fate)
 
     def _cancel(self, process: Process) -> None:
-        process.observe(("cancelled", self.clock))
+        process.observe("cancelled", self.clock)
         assert process.main is not None
         process.main.cancel()
 
     def _go_on(self, process: Process) -> None:
         """Let the process run until it waits again; see whether it has ended."""
-        identity.become(f"{process.name}.{process.incarnation}", process.numbers)
+        identity.become(process.identity, process.numbers)
         self.loop.drain(process)
         if process.main is not None and process.main.done():
             self._ended(process, process.main)
