@@ -1,0 +1,166 @@
+"""Leases and leaders: one holder of the current epoch, and no write with an older one."""
+
+import asyncio
+import time
+from enum import StrEnum
+from typing import Any
+
+from raceproof import Leader, Leading, Lease, Lifecycle, claim, move
+from raceproof.testing.explorer import Connection, World
+from raceproof.testing.explorer.promises import keeps_claims, keeps_lease, keeps_moves, outcomes
+from raceproof.testing.packs.pack import Pack
+
+LEASE = Lease("bot", seconds=3.0)
+
+
+class Status(StrEnum):
+    NEW = "NEW"
+    TAKEN = "TAKEN"
+    DONE = "DONE"
+
+
+class Task(Lifecycle[Status], table="tasks"):
+    """A row that only a leader moves."""
+
+    take = move(Status.NEW, to=Status.TAKEN)
+    finish = move(Status.TAKEN, to=Status.DONE)
+    work = claim(take, lease=10.0)
+
+
+def _stage(world: World) -> None:
+    world.table(LEASE)
+    world.table(Task)
+    world.row(Task, "t")
+    keeps_moves(world, Task)
+    keeps_lease(world, LEASE, Task.take, Task.finish, Task.work)
+
+
+def guarded_writes(world: World) -> None:
+    """A node writes while it leads, and steps down; a rival leads when it can."""
+    _stage(world)
+
+    @world.process
+    async def node(db: Connection) -> None:
+        leading = await db.lead(LEASE)
+        if isinstance(leading, Leading):
+            await db.move(Task.take, "t", where=db.leading_guard(leading))
+            await db.step_down(leading)
+
+    @world.process
+    async def rival(db: Connection) -> None:
+        await db.lead(LEASE)
+
+    world.sometimes("somebody else leads", lambda moment: outcomes(moment, LEASE, "led"))
+    world.sometimes("an old leader is refused", lambda moment: outcomes(moment, Task.take, "refused"))
+
+
+def kept_up(world: World) -> None:
+    """A leader that keeps its lease up in good time, or too late, beside one of the same name."""
+    _stage(world)
+
+    @world.process
+    async def keeper(db: Connection) -> None:
+        leading = await db.lead(LEASE, "node")
+        if isinstance(leading, Leading):
+            await asyncio.sleep(2)
+            await db.keep_leading(leading)
+
+    @world.process
+    async def namesake(db: Connection) -> None:
+        await db.lead(LEASE, "node")
+
+    world.sometimes("a lease is kept up", lambda moment: outcomes(moment, LEASE, "leading"))
+    world.sometimes("a lease is lost", lambda moment: outcomes(moment, LEASE, "led"))
+
+
+def guarded_claims(world: World) -> None:
+    """A passive node accepts work and begins none: claims carry the guard of the leader."""
+    _stage(world)
+    keeps_claims(world, Task.work)
+
+    @world.before
+    async def offer(db: Connection) -> None:
+        await db.offer(Task.work, ["t"])
+
+    @world.process
+    async def rival(db: Connection) -> None:
+        await db.lead(LEASE)
+
+    @world.process
+    async def node(db: Connection) -> None:
+        leading = await db.lead(LEASE)
+        if isinstance(leading, Leading):
+            await db.claim(Task.work, where=db.leading_guard(leading))
+
+    world.sometimes("a leader claims", lambda moment: outcomes(moment, Task.work, "claimed"))
+    world.sometimes("both have led", _both_lead)
+
+
+def _both_lead(moment: Any) -> bool:
+    return len({title for title, event in moment.told if event.outcome == "took over"}) > 1
+
+
+def leader_and_rival(world: World) -> None:
+    """A `Leader` keeps its lease up in the background and says when it may be believed; a rival leads when it can."""
+    _stage(world)
+
+    @world.process
+    async def node(db: Connection) -> None:
+        async with Leader(db, LEASE, retry=LEASE.seconds) as leader:
+            await asyncio.sleep(1.5)
+            if may_believe(leader):
+                await db.move(Task.take, "t", where=leader.guard)
+
+    @world.process
+    async def rival(db: Connection) -> None:
+        await db.lead(LEASE)
+
+    world.sometimes("a leader writes", lambda moment: outcomes(moment, Task.take, "moved"))
+    world.sometimes("both have led", _both_lead)
+
+
+def may_believe(leader: Leader) -> bool:
+    """Whether a node may act as the leader; if so, its last answer must still hold, with a margin."""
+    ends = leader._machine.deadline
+    assert not leader.active or (ends is not None and time.monotonic() < ends), (
+        "P10: belief outlived the lease"
+    )
+    return leader.active
+
+
+def replaced_leader(world: World) -> None:
+    """A lease is taken away by hand: its leader believes no more when it hears of that."""
+    _stage(world)
+
+    @world.process
+    async def node(db: Connection) -> None:
+        heard: list[str] = []
+        ask = db.keep_leading
+
+        async def keep_leading(leading: Leading, now: Any = None) -> Any:
+            answer = await ask(leading, now)
+            heard.append(answer.outcome)
+            return answer
+
+        db.keep_leading = keep_leading  # type: ignore[method-assign]
+        async with Leader(db, LEASE, retry=LEASE.seconds) as leader:
+            await asyncio.sleep(1.5)
+            assert heard[-1:] != ["led"] or not may_believe(leader), "P10: it was told that another one leads"
+
+    @world.process
+    async def operator(db: Connection) -> None:
+        found = await db.led_by(LEASE)
+        if found.by is not None:
+            await db.step_down(Leading(LEASE, found.by, found.epoch, 0.0))
+            await db.lead(LEASE, "operator")
+
+    world.sometimes("a leader is replaced", lambda moment: outcomes(moment, LEASE, "led", "lead"))
+
+
+PACKS = [
+    Pack("guarded-writes", ("P1", "P10", "P14"), guarded_writes),
+    Pack("kept-up", ("P10",), kept_up),
+    Pack("guarded-claims", ("P3", "P10", "P11"), guarded_claims),
+    Pack("leader-and-rival", ("P10", "P14"), leader_and_rival),
+    Pack("replaced-leader", ("P10",), replaced_leader),
+]
