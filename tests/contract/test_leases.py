@@ -66,6 +66,9 @@ async def test_who_steps_down_leaves_it_to_the_next_at_once_and_cannot_come_back
     lease = a_lease(ground)
     ann = await ground.db.lead(lease, "ann", now=NOON)
     assert isinstance(await ground.db.step_down(ann, now=after(1)), Leading)
+    assert isinstance(await ground.db.step_down(ann, now=after(1)), Leading), (
+        "the same call again is the same answer"
+    )
     assert isinstance(await ground.db.keep_leading(ann, now=after(2)), Led)
     bob = await ground.db.lead(lease, "bob", now=after(2))
     assert isinstance(bob, Leading)

@@ -21,7 +21,7 @@ if action == 'acquire' and not held then
   found[2] = string.format('%.0f', math.max((tonumber(found[2] or nil) or 0) + 1, math.floor(now * 1000000)))
   found[1], held, won = by, true, 1
   redis.call('HSET', KEYS[1], 'holder', by, 'epoch', found[2], 'since', moment)
-elseif (action == 'renew' or action == 'release') and found[1] == by and found[2] == epoch and ends then
+elseif (action == 'release' or (action == 'renew' and ends)) and found[1] == by and found[2] == epoch then
   -- P10: only the holder, and only in its own epoch
   won = 1
 end

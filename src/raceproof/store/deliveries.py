@@ -260,7 +260,9 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
             # P14: a cancelled block still says how it ended; the mark names the fence, so it can harm nobody
             await _finish(self._driver.run(self._mark(turn, state, text, now)), f"{turn} as {state}")
             raise
-        _warn_unless_marked(turn, await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now)))
+        _warn_unless_marked(
+            turn, await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
+        )
 
 
 async def _finish(work: Any, what: str) -> None:

@@ -52,7 +52,9 @@ def _check(inbox: Inbox, one: Arrival) -> None:
         if not text.isascii():
             text.encode()
     if one.ordering_key == "":
-        raise CallError(f"{inbox}: an ordering key is a text, or None for an event in no line, not '' as in {one!r}")
+        raise CallError(
+            f"{inbox}: an ordering key is a text, or None for an event in no line, not '' as in {one!r}"
+        )
     if not isinstance(one.body, bytes):
         raise CallError(f"{inbox}: the body of an event is its raw bytes, not {type(one.body).__name__}")
 

@@ -144,7 +144,9 @@ class Worker:
             # half of what may be held: it is claimed while the other half runs and the end of the last is written
             room = min(self._batch.size - self._running.items, max(self._parallel, half))
             claims = await self._claim_some(room)
-            if claims:
+            if claims is None:
+                await self._sleep(self._poll)  # nobody knows whether there is work
+            elif claims:
                 self._running.begin(claims, len(claims) == room, self._batch_timeout)
             elif self._running:
                 await self._something_ends()
@@ -168,15 +170,15 @@ class Worker:
         if slot is not None:
             await slot.free()
 
-    async def _claim_some(self, most: int) -> list[Claim[Any, Any]]:
+    async def _claim_some(self, most: int) -> list[Claim[Any, Any]] | None:
+        """What there is to do; None if the store could not be asked."""
         try:
             claims = await self._db.claim(self._claim, most, **self._options)
         except Exception as error:
             log.warning(
                 "%s: the store could not be asked for work: %s: %s", self._claim, type(error).__name__, error
             )
-            await self._sleep(self._poll)
-            return []
+            return None
         self._held.add(claims)
         return claims
 

@@ -4,8 +4,9 @@ A call of the library is one step here, since stores need different numbers of s
 justifies exploring on SQLite what will run on PostgreSQL or Redis.
 """
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raceproof.testing.explorer.action import Action, Schedule, written
 from raceproof.testing.explorer.ground import Ground
@@ -13,6 +14,8 @@ from raceproof.testing.explorer.on_sqlite import SqliteGround
 from raceproof.testing.explorer.search import Explorer
 from raceproof.testing.explorer.verdict import Limits, Verdict
 from raceproof.testing.explorer.world import World
+
+_FENCE = re.compile(r"fence (?:\S+ [\d:.+]+(?=,| now)|[^\s,]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class _Collecting(Explorer):
 
 def explored_schedules(world: World, limits: Limits, most: int) -> list[Schedule]:
     """Schedules that an exploration on SQLite has tried, evenly chosen among all of them."""
-    explorer = _Collecting(world, limits)
+    explorer = _Collecting(_unwatched(world), limits)
     explorer.explore()
     tried = explorer.tried
     step = max(1, len(tried) / most)
@@ -60,9 +63,10 @@ def differences(
     world: World, schedules: Sequence[Schedule], one: Ground, other: Ground, limits: Limits
 ) -> Iterator[Difference]:
     """Every schedule on both stores; where an answer, an effect or the end of a run differs."""
-    here, there = (
-        Explorer(world, limits, ground, whole_calls=True).replays(schedules) for ground in (one, other)
-    )
+    world = _unwatched(world)
+    here = Explorer(world, limits, one, whole_calls=True).replays(schedules, strict=False)
+    waits = [[step.clock for step in verdict.steps if step.process is None] for verdict in here]
+    there = Explorer(world, limits, other, whole_calls=True).replays(schedules, strict=False, waits=waits)
     for schedule, first, second in zip(schedules, map(told, here), map(told, there), strict=True):
         for step in range(max(len(first), len(second))):
             left, right = (lines[step] if step < len(lines) else "nothing" for lines in (first, second))
@@ -71,10 +75,21 @@ def differences(
                 break
 
 
+def _unwatched(world: World) -> World:
+    """The same without what must hold: that is for explorations, and here every store is asked the same."""
+    return replace(world, always_hold=[], hold_at_the_end=[], changes=[], reached=[])
+
+
 def told(verdict: Verdict) -> list[str]:
-    """What happened in a run, as far as processes can tell."""
+    """What happened in a run, as far as processes can tell. How a store writes a fence is its own business."""
+    fences: dict[str, str] = {}
+
+    def numbered(fence: re.Match[str]) -> str:
+        return fences.setdefault(fence[0], f"fence #{len(fences) + 1}")
+
     lines = []
     for step in verdict.steps:
         who = step.title or "time"
-        lines.append(f"{who} {step.operation} {step.fate.value} {'; '.join(step.told)}".rstrip())
-    return [*lines, f"{verdict.kind} {verdict.why}".rstrip()]
+        line = f"{who} {step.operation} {step.fate.value} {'; '.join(step.told)}".rstrip()
+        lines.append(_FENCE.sub(numbered, line))
+    return [*lines, f"{verdict.kind} {_FENCE.sub(numbered, verdict.why)}".rstrip()]

@@ -40,6 +40,10 @@ class Ground(Protocol):
     def keep(self) -> None:
         """What is there now is the beginning of every run."""
 
+    def learns(self, statement: Statement) -> bool:
+        """Whether the library only looks at the tables with it, once for all; then it is no step."""
+        ...
+
     def execute(self, statement: Statement) -> Rows:
         """A statement of the library."""
         ...

@@ -58,9 +58,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._timer: Any = timer
         self._task: Any = task
 
-    def drain(self, owner: Any) -> None:
+    def drain(self) -> None:
         """Run everything that is ready, and what that makes ready."""
-        self.owner = owner
         ready = self._ready
         while ready:
             handle = ready.popleft()

@@ -20,6 +20,7 @@ from raceproof.testing.explorer.expiries import Spans
 from raceproof.testing.explorer.ground import Tables, frozen, statements
 from raceproof.testing.explorer.virtual import EPOCH
 
+_LEARNT = ("move.partitioned", "move.types")
 _TYPES = {"text": "text", "number": "bigint", "time": "timestamptz"}
 _PLACE = re.compile(r"'\(\d+,\d+\)'")
 _CLOCKS = ("clock_timestamp", "statement_timestamp", "transaction_timestamp", "now")
@@ -44,6 +45,7 @@ class PostgresGround:
         self._run("SET search_path = explored, explored_clock, pg_catalog")
         self._run("SET synchronous_commit = off")
         self._spans = Spans(durations)
+        self._now = ""
         self._writes = 0
         self._open = 0
         self._tables: list[str] = []
@@ -60,9 +62,12 @@ class PostgresGround:
     # the clock
 
     def set_clock(self, clock: float) -> None:
-        moment = datetime.fromtimestamp(EPOCH + clock, UTC).isoformat()
-        self._run("SELECT set_config('explored.now', $1, false)", (moment,))
+        self._now = datetime.fromtimestamp(EPOCH + clock, UTC).isoformat()
+        self._show_time()
         self._spans.set_clock(clock)
+
+    def _show_time(self) -> None:
+        self._run("SELECT set_config('explored.now', $1, false)", (self._now,))
 
     def next_expiry(self) -> float | None:
         return self._spans.next()
@@ -71,6 +76,9 @@ class PostgresGround:
         return self._spans.state()
 
     # statements
+
+    def learns(self, statement: Statement) -> bool:
+        return statement.name in _LEARNT
 
     def execute(self, statement: Statement) -> Rows:
         self._writes += 1
@@ -109,6 +117,7 @@ class PostgresGround:
         self._writes += 1
         self._open -= 1
         self._run("ROLLBACK TO explored" if self._open else "ROLLBACK")
+        self._show_time()  # a setting goes back with its transaction
 
     # the run
 

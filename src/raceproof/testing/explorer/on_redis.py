@@ -74,6 +74,9 @@ class RedisGround:
 
     # statements
 
+    def learns(self, statement: Statement) -> bool:
+        return False
+
     def execute(self, statement: Statement) -> Rows:
         self._writes += 1
         self._spans.ran()

@@ -118,6 +118,9 @@ class SqliteGround:
 
     # statements
 
+    def learns(self, statement: Statement) -> bool:
+        return False
+
     def execute(self, statement: Statement) -> Rows:
         match statement.text:
             case "BEGIN":

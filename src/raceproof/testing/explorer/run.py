@@ -73,6 +73,8 @@ class Run:
         ]
         self.steps: list[Step] | None = [] if record else None
         self.last: tuple[str, str, Fate] = ("", "", Fate.DONE)
+        self.waits: list[float] | None = None
+        """Where time goes when it passes, if that is given; else to the next timer or expiry."""
         self._spans = Spans(world.spans)
         self._graveyard: list[Any] = []
         self._transaction_of: Process | None = None
@@ -154,7 +156,10 @@ class Run:
     def can(self, action: Action) -> bool:
         """Whether this can happen now."""
         if action == WAIT:
-            return (self._next_moment() if self._anybody() else self._next_timer()) is not None
+            return (
+                bool(self.waits)
+                or (self._next_moment() if self._anybody() else self._next_timer()) is not None
+            )
         ready = self.enabled(self.processes[action.process])
         return action.place < len(ready) and action.fate in ready[action.place].fates
 
@@ -193,6 +198,8 @@ class Run:
 
     def _wait(self) -> None:
         target = self._next_moment() if self._anybody() else self._next_timer()
+        if self.waits is not None:
+            target = self.waits.pop(0) if self.waits else target
         assert target is not None
         passed = target - self.clock
         self._set_clock(target)
@@ -209,6 +216,7 @@ class Run:
         answer: object = None
         error: BaseException | None = None
         if fate is not Fate.FAILS:
+            self._be(process)  # a step of several statements runs code of its process
             try:
                 answer = operation.apply()
             except Exception as raised:
@@ -263,10 +271,15 @@ class Run:
         assert process.main is not None
         process.main.cancel()
 
+    def _be(self, process: Process) -> None:
+        """Whose code runs from now on."""
+        self.loop.owner = process
+        identity.become(process.identity, process.numbers)
+
     def _go_on(self, process: Process) -> None:
         """Let the process run until it waits again; see whether it has ended."""
-        identity.become(process.identity, process.numbers)
-        self.loop.drain(process)
+        self._be(process)
+        self.loop.drain()
         if process.main is not None and process.main.done():
             self._ended(process, process.main)
         if process.pending:
@@ -281,7 +294,7 @@ class Run:
             process.ending = True
             for task in process.tasks:
                 task.cancel()  # as asyncio.run does
-            self.loop.drain(process)
+            self.loop.drain()
         if not all(task.done() for task in process.tasks):
             return  # they tidy up first
         self._roll_back(process)
@@ -301,9 +314,9 @@ class Run:
 
         def start() -> None:
             process.begin()
+            self._be(process)
             connection = Connection(ExploredDriver(self, process))
             body: Any = process.body(connection)
-            self.loop.owner = process
             process.main = self.loop.create_task(body)
 
         self.submit(Operation(process, lambda: "starts", start, None, fates=SURE))

@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from asyncio import events as asyncio_events
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -100,10 +100,16 @@ class Explorer:
         """
         return self.replays([parsed(schedule, self.world.names)], strict)[0]
 
-    def replays(self, schedules: Iterable[Schedule], strict: bool = True) -> list[Verdict]:
-        """The same for many."""
+    def replays(
+        self,
+        schedules: Sequence[Schedule],
+        strict: bool = True,
+        waits: Sequence[Sequence[float]] | None = None,
+    ) -> list[Verdict]:
+        """The same for many; `waits` says for each to which moments time goes when it passes, as in an earlier run."""
+        given = [None] * len(schedules) if waits is None else waits
         with self._virtually():
-            return [self._failed(schedule, strict) for schedule in schedules]
+            return [self._failed(*one, strict) for one in zip(schedules, given, strict=True)]
 
     # the search
 
@@ -271,9 +277,12 @@ class Explorer:
             if invariant.name not in covered.reached:
                 yield f"never reached: {invariant.name}"
 
-    def _failed(self, schedule: Schedule, strict: bool = True) -> Verdict:
+    def _failed(
+        self, schedule: Schedule, waits: Sequence[float] | None = None, strict: bool = True
+    ) -> Verdict:
         """Run a schedule once more, and keep everything that people want to see."""
         with self._running(record=True) as run:
+            run.waits = None if waits is None else list(waits)
             taken: list[Action] = []
             for action in schedule:
                 if run.broken is None and self._possible(run, action, strict):
@@ -282,7 +291,7 @@ class Explorer:
             while run.broken is None:
                 usual = run.default()
                 if usual is None or run.step >= MOST_STEPS:
-                    self._end(run)
+                    run.watch.check_end()
                     break
                 taken.append(usual)
                 run.take(usual)

@@ -24,8 +24,6 @@ class Pack:
     scenario: Callable[[World], None]
     limits: Limits = field(default_factory=lambda: Limits(deviations=3, seconds=60.0))
     grounds: tuple[GroundName, ...] = ALL
-    known: str = ""
-    """Why it fails as the library is now."""
 
     def explore(self, limits: Limits | None = None, ground: Ground | None = None) -> Verdict:
         """What comes of it."""

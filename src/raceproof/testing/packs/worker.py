@@ -133,6 +133,5 @@ PACKS = [
         "idle-worker",
         ("P5", "P13"),
         idle_worker,
-        known="run(until_idle=True) takes an error of the store for the end of all work, and returns",
     ),
 ]
