@@ -11,7 +11,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
 CODE := $(wildcard src tests bench gallery tools apps docs/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench bench-short explore mutate mutate-explored docs lock clean
+.PHONY: help run test check format bench bench-short explore certificates mutate mutate-explored docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-15s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench-short: $(VENV)/.project ## The same in about seven minutes, with less prec
 
 explore: $(VENV)/.project ## Try every schedule of the promise packs, up to their limits, and print the certificates
 	$(BIN)/python -m raceproof.testing.packs $(ARGS)
+
+certificates: $(VENV)/.project ## All of that, stores compared and guards broken: writes docs/certificates.md, in about 20 minutes
+	$(BIN)/python -m tools.certify $(ARGS)
 
 mutate: $(VENV)/.project ## Break each guard on purpose and see a test turn red
 	$(BIN)/python -m tools.mutate $(ARGS)

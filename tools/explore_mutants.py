@@ -1,7 +1,7 @@
 """Break each guard on purpose and see a promise pack fail: which one, after how long, and by which schedule.
 
-`python tools/explore_mutants.py [--only TEXT] [--seconds 10]`. A mutation that no pack notices within that time is a hole in
-the packs; the ones that packs cannot notice are named here, with the reason.
+`make mutate-explored`. A mutation of P1–P14 that no pack notices is a hole in the packs; the ones that packs cannot notice
+are named here, with the reason. Each runs on the store that its code belongs to.
 """
 
 import argparse
@@ -11,31 +11,62 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from raceproof import CallError
-from raceproof.testing.packs import PACKS
+from raceproof.testing import postgres, valkey
 from tools.mutate import PACKAGE, Mutation, mutations
 
 BEYOND = {
     "stores/": "a driver of its own; the explorer is one itself",
     "guard/": "a trigger against raw SQL, which no pack writes",
+    "intake/": "HTTP, before anything reaches the store",
     "declaration.py": "a declaration that cannot work does not import, so there is nothing to run",
     "leader/advisory.py": "a session lock of PostgreSQL",
+    "Redis: the row is written although its history was not": "a history that is no stream, which no pack has",
+    "Redis: a quote in a declaration ends the text": "a declaration with a quote, and not a schedule",
     "A leader that has stepped down goes on": "a Leader also cancels its tasks then; only the machine alone shows it",
 }
-"""What packs on SQLite cannot notice: the file or name of a mutation, and why."""
+"""What packs cannot notice: the file or name of a mutation, and why."""
+_EXPLORED = {f"P{number}" for number in range(1, 15)}
+_TURNS = ((True, 1), (True, 2), (False, 1), (True, 3))
+"""Packs about the same promise first, and few deviations first."""
 
 
-def is_about_sqlite(mutation: Mutation) -> bool:
-    """Whether the mutated code runs on SQLite."""
-    others = ("Redis:", "PostgreSQL:")
-    return (
-        "postgres" not in mutation.file
-        and "redis" not in mutation.file
-        and not mutation.name.startswith(others)
-    )
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of one mutation."""
+
+    mutation: Mutation
+    ground: str
+    beyond: str | None = None
+    pack: str = ""
+    seconds: float = 0.0
+    schedule: str = ""
+    why: str = ""
+
+    @property
+    def survived(self) -> bool:
+        return not self.beyond and not self.pack
+
+    def __str__(self) -> str:
+        name = f"{self.mutation.promise:4} {self.mutation.name}"
+        if self.beyond:
+            return f"beyond    {name}: {self.beyond}"
+        if self.survived:
+            return f"SURVIVED  {name} ({self.ground})"
+        how = f"{self.pack} on {self.ground}, {self.seconds:.2f} s: {self.schedule}"
+        return f"caught    {name}\n          {how}\n          {self.why}"
+
+
+def ground_of(mutation: Mutation) -> str:
+    """The store that the mutated code belongs to."""
+    told = f"{mutation.file} {mutation.name}".lower()
+    return next((ground for ground in ("postgres", "redis") if ground in told), "sqlite")
 
 
 def beyond(mutation: Mutation) -> str | None:
@@ -46,37 +77,73 @@ def beyond(mutation: Mutation) -> str | None:
     return None
 
 
-def caught(mutation: Mutation, folder: Path, seconds: float) -> dict[str, object] | None:
-    """The first pack that fails on a copy with the guard broken: those about the same promise first."""
-    copy = folder / "raceproof"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    mutation.apply(copy)
-    for about, deviations in ((True, 1), (True, 2), (False, 1), (False, 2), (True, 3)):
-        command = [sys.executable, "-m", "raceproof.testing.packs", "--stop", "--json"]
-        command += ["--seconds", str(seconds), "--deviations", str(deviations)]
-        command += ["--promise", mutation.promise] if about else []
-        environment = {**os.environ, "PYTHONPATH": str(folder)}
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-        found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        failed = [one for one in found if one["verdict"] == "failed" and not one["known"]]
-        if failed:
-            pack = str(failed[-1]["pack"])
-            if not is_sound(pack, str(failed[-1]["schedule"])):
-                raise SystemExit(f"red before any mutation: {pack}")
-            return dict(failed[-1])
-        if done.returncode not in (0, 1, 3):
-            raise SystemExit(f"{mutation.name}: the packs could not be run\n{done.stderr[-2000:]}")
-    return None
+def look(mutation: Mutation, seconds: float, environment: dict[str, str]) -> Seen:
+    """The first pack that fails on a copy with the guard broken, and does not without."""
+    ground, why = ground_of(mutation), beyond(mutation)
+    if why is not None:
+        return Seen(mutation, ground, why)
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(temporary) / "raceproof"
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        mutation.apply(copy)
+        for about, deviations in _TURNS:
+            options = [
+                "--ground",
+                ground,
+                "--seconds",
+                str(seconds),
+                "--deviations",
+                str(deviations),
+                "--stop",
+            ]
+            options += ["--promise", mutation.promise] if about else []
+            failed = run_packs(copy.parent, options, environment)
+            if failed is None:
+                continue
+            again = ["--ground", ground, "--only", failed["pack"], "--replay", failed["schedule"]]
+            if run_packs(PACKAGE.parent, again, environment) is not None:
+                raise SystemExit(f"{failed['pack']} fails before any mutation: {failed['schedule']}")
+            took = float(failed["covered"]["seconds"])
+            return Seen(mutation, ground, None, failed["pack"], took, failed["schedule"], failed["why"])
+    return Seen(mutation, ground)
 
 
-def is_sound(pack: str, schedule: str) -> bool:
-    """Whether the schedule that fails with the guard broken is harmless without; one that is not possible then is."""
-    found = next(one for one in PACKS if one.name == pack)
-    try:
-        return found.replay(schedule).kind != "failed"
-    except CallError:
-        return True
+def run_packs(source: Path, options: list[str], environment: dict[str, str]) -> dict[str, Any] | None:
+    """Run the packs of a copy of the package: the one that fails, or None."""
+    command = [sys.executable, "-m", "raceproof.testing.packs", "--json", *options]
+    done = subprocess.run(
+        command,
+        cwd=source,
+        env={**os.environ, **environment, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode not in (0, 1, 3):
+        raise SystemExit(f"the packs could not be run: {' '.join(options)}\n{done.stderr[-2000:]}")
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return next((one for one in found if one["verdict"] == "failed"), None)
+
+
+def seen(only: str = "", seconds: float = 10.0) -> Iterator[Seen]:
+    """Every mutation that is about a promise which can be explored, two at a time, each with servers of its own."""
+    wanted = [one for one in mutations() if only in f"{one.name} {one.file}" and one.promise in _EXPLORED]
+    with ExitStack() as stack:
+        server = stack.enter_context(postgres())
+        keeps = [stack.enter_context(valkey()) for _ in range(2)]
+        places = [
+            {"RACEPROOF_EXPLORE_POSTGRES": server.database(), "RACEPROOF_EXPLORE_REDIS": keep.url}
+            for keep in keeps
+        ]
+        pool = stack.enter_context(ThreadPoolExecutor(2))
+
+        def run(mutation: Mutation) -> Seen:
+            place = places.pop()
+            try:
+                return look(mutation, seconds, place)
+            finally:
+                places.append(place)
+
+        yield from pool.map(run, wanted)
 
 
 def main() -> int:
@@ -85,28 +152,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0, help="how long each pack may take")
     asked = parser.parse_args()
     survivors = 0
-    with tempfile.TemporaryDirectory() as temporary:
-        for mutation in mutations():
-            if asked.only not in f"{mutation.name} {mutation.file}" or not is_about_sqlite(mutation):
-                continue
-            why = beyond(mutation)
-            found = None if why else caught(mutation, Path(temporary), asked.seconds)
-            survivors += found is None and why is None
-            print(_line(mutation, found, why), flush=True)
+    for one in seen(asked.only, asked.seconds):
+        survivors += one.survived
+        print(one, flush=True)
     print(f"{survivors} survived")
     return 1 if survivors else 0
-
-
-def _line(mutation: Mutation, found: dict[str, object] | None, why: str | None) -> str:
-    name = f"{mutation.promise:4} {mutation.name}"
-    if why is not None:
-        return f"beyond    {name}: {why}"
-    if found is None:
-        return f"SURVIVED  {name}"
-    covered = found["covered"]
-    assert isinstance(covered, dict)
-    how = f"{found['pack']}, {covered['seconds']:.2f} s: {found['schedule']}"
-    return f"caught    {name}\n          {how}\n          {found['why']}"
 
 
 if __name__ == "__main__":

@@ -211,8 +211,10 @@ class Explorer:
         taken: list[Action] = []
         while run.broken is None:
             action = run.default()
-            if action is None or run.step >= MOST_STEPS:
-                self._end(run)
+            if run.step >= MOST_STEPS:
+                break  # the order of priorities can keep somebody waiting for ever
+            if action is None:
+                run.watch.check_end()
                 break
             if action != WAIT:
                 if run.step in changes:

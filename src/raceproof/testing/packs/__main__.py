@@ -23,7 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with opened(asked.ground) as ground_for:
         for pack in wanted:
             with closing(ground_for(pack)) as ground:
-                verdict = pack.explore(_limits(pack, asked), ground)
+                verdict = (
+                    pack.replay(asked.replay, ground, strict=False)
+                    if asked.replay
+                    else pack.explore(_limits(pack, asked), ground)
+                )
             _say(_data(pack, verdict) if asked.json else _line(pack, verdict))
             if verdict.kind == "inconclusive":
                 worst = worst or INCONCLUSIVE
@@ -55,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         default="sqlite",
         help="where; a server is started",
     )
+    parser.add_argument("--replay", help="run this schedule only, without steps that are not possible")
     parser.add_argument("--stop", action="store_true", help="stop at the first failure")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each")
     return parser

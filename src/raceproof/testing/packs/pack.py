@@ -29,6 +29,6 @@ class Pack:
         """What comes of it."""
         return Explorer(world_of(self.scenario), limits or self.limits, ground).explore()
 
-    def replay(self, schedule: str, ground: Ground | None = None) -> Verdict:
+    def replay(self, schedule: str, ground: Ground | None = None, strict: bool = True) -> Verdict:
         """Run one schedule of it."""
-        return Explorer(world_of(self.scenario), self.limits, ground).replay(schedule)
+        return Explorer(world_of(self.scenario), self.limits, ground).replay(schedule, strict)

@@ -1,0 +1,60 @@
+"""P10: one holder of the current epoch; writes of an older one are refused."""
+
+from typing import Any
+
+from raceproof.leases import Lease
+from raceproof.spec import Claimable, Move
+from raceproof.testing.explorer.ground import Tables
+from raceproof.testing.explorer.promises.values import at_each_step, number, rows_of, seconds, text
+from raceproof.testing.explorer.world import Moment, World
+
+
+def keeps_lease(world: World, lease: Lease, *guarded: Move[Any] | Claimable[Any]) -> None:
+    """P10: a lease changes hands only when it is over, each time with a newer epoch.
+
+    `guarded` are moves and claims that are always called with the guard of a leader: no older epoch wins one.
+    """
+
+    def terms(before: Tables, after: Tables, moment: Moment) -> object:
+        old = rows_of(before, lease.table, ("name",)).get((lease.name,))
+        new = rows_of(after, lease.table, ("name",)).get((lease.name,))
+        if old is None or new is None:
+            return True
+        was, now = number(old.get("epoch")) or 0, number(new.get("epoch")) or 0
+        until = seconds(old.get("until"))
+        if now < was:
+            return f"the epoch went from {was} to {now}"
+        if (text(old.get("since")), text(old.get("holder"))) == (
+            text(new.get("since")),
+            text(new.get("holder")),
+        ):
+            return True
+        if now == was:
+            return f"{new.get('holder')} took over in the epoch {was} of {old.get('holder')}"
+        if until is not None and until > moment.clock:
+            return f"{new.get('holder')} took over at {moment.clock:g} s, and {old.get('holder')} holds it until {until:g} s"
+        return True
+
+    def newest(moment: Moment) -> object:
+        leads: dict[str, int] = {}
+        highest, by = 0, ""
+        for title, event in moment.told:
+            answer: Any = event.answer
+            if answer.move == lease and event.operation == "lead" and answer.won:
+                if answer.epoch < highest:
+                    return f"{title} was told {answer}, and {by} leads in epoch {highest}"
+                if event.outcome == "took over" and answer.epoch == highest:
+                    return f"{title} was told {answer}, which is the epoch of {by}"
+                leads[title] = highest = answer.epoch
+                by = title
+            elif (
+                event.settled
+                and answer.move in guarded
+                and answer.won
+                and leads.get(title, highest) < highest
+            ):
+                return f"{title} was told {answer} in epoch {leads[title]}, and {by} leads in epoch {highest}"
+        return True
+
+    at_each_step(world, f"P10: the terms of {lease}", terms)
+    world.always(f"P10: the newest epoch of {lease} alone can write", newest)
