@@ -7,11 +7,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := .venv-demo
 LOCK := .venv-lock
+PEERS := .venv-explorer
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
 CODE := $(wildcard src tests bench gallery tools apps docs/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench bench-short explore certificates mutate mutate-explored docs lock clean
+.PHONY: help run test check format bench bench-short bench-explorer explore certificates mutate mutate-explored docs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-15s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +47,9 @@ explore: $(VENV)/.project ## Try every schedule of the promise packs, up to thei
 certificates: $(VENV)/.project ## All of that, stores compared and guards broken: writes docs/certificates.md, in about 20 minutes
 	$(BIN)/python -m tools.certify $(ARGS)
 
+bench-explorer: $(PEERS)/.project ## How many schedules a second, beside what else explores Python
+	$(PEERS)/bin/python -m bench.explorer $(ARGS)
+
 mutate: $(VENV)/.project ## Break each guard on purpose and see a test turn red
 	$(BIN)/python -m tools.mutate $(ARGS)
 
@@ -57,7 +61,7 @@ docs: $(VENV)/.project ## Write the generated parts of the documentation
 	$(BIN)/python -m tools.generate_gallery $(ARGS)
 
 lock: $(LOCK)/.requirements ## Pin the newest versions: requirements/*.in to *.txt
-	for name in demo test lock; do \
+	for name in demo test explorer lock; do \
 	  $(LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \
 	    --generate-hashes --no-emit-index-url --no-annotate --no-header \
 	    requirements/$$name.in --output-file requirements/$$name.txt; \
@@ -72,6 +76,7 @@ clean: ## Remove environments, caches and builds
 $(VENV)/.requirements: requirements/test.txt
 $(DEMO)/.requirements: requirements/demo.txt
 $(LOCK)/.requirements: requirements/lock.txt
+$(PEERS)/.requirements: requirements/explorer.txt
 
 %/.requirements:
 	$(PYTHON) -m venv --clear $*

@@ -1,13 +1,17 @@
 """Write docs/certificates.md: what was exhausted, how stores compare, and which broken guards are found.
 
-`make certificates`; takes about twenty minutes on two cores. Fails if a pack does, or a mutant survives.
+`make certificates`; takes about twenty minutes on two cores. Each part can be done by itself (`--part packs`); what was
+found is kept in docs/certificates.json. Fails if a pack does, a store differs, or a mutant survives.
 """
 
+import argparse
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from raceproof.testing.explorer import Limits, Verdict, world_of
 from raceproof.testing.explorer.action import Fate
@@ -16,12 +20,12 @@ from raceproof.testing.explorer.on_sqlite import SqliteGround
 from raceproof.testing.packs import PACKS
 from raceproof.testing.packs.grounds import opened
 from raceproof.testing.packs.pack import GroundName
-from tools.explore_mutants import Seen, seen
+from tools.explore_mutants import seen
 
-PAGE = Path(__file__).parents[1] / "docs" / "certificates.md"
+DOCS = Path(__file__).parents[1] / "docs"
 SCHEDULES = 2000
 _COMPARED: tuple[tuple[GroundName, str], ...] = (("postgres", "PostgreSQL"), ("redis", "Valkey"))
-_HEAD = """# Certificates
+_PAGE = """# Certificates
 
 Written by `make certificates` on {today}; do not edit. What the [explorer](explorer.md) has tried on the library itself. A
 deviation is a switch to another process, a fault, or a jump in time, against the run that nobody disturbs.
@@ -34,16 +38,16 @@ tried, among them at most one crash, one lost acknowledgement, one error and one
 
 | pack | promises | exhausted to | schedules | states | crash points | lost answers | errors | cancels | jumps in time |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
-"""
-_STORES = """
+{packs}
+
 ## Stores, compared
 
 Schedules that were explored on SQLite, run call by call on another store, every answer compared:
 
 | store | schedules | differences |
 |---|---:|---:|
-"""
-_MUTANTS = """
+{stores}
+
 ## Broken guards, found
 
 Every mutation of [the list](promises.md) that is about P1–P14, and the pack that notices it, with the smallest schedule.
@@ -51,7 +55,11 @@ Every mutation of [the list](promises.md) that is about P1–P14, and the pack t
 
 | promise | what was broken | pack | store | seconds | schedule |
 |---|---|---|---|---:|---|
+{mutants}
+
+{caught} of {explorable} that packs can notice were found.
 """
+Rows = list[list[str]]
 
 
 def explored(place: int) -> Verdict:
@@ -60,65 +68,92 @@ def explored(place: int) -> Verdict:
     return pack.explore(Limits(pack.limits.deviations, seconds=600.0))
 
 
-def pack_rows(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    for pack, verdict in zip(PACKS, verdicts, strict=True):
-        covered, points = verdict.covered, verdict.covered.points
-        cancelled = sum(len(points.get(one, ())) for one in (Fate.CANCELLED_BEFORE, Fate.CANCELLED_AFTER))
-        far = str(covered.exhausted) if verdict.passed else f"**{verdict.kind}**: {verdict.why}"
-        cells = [pack.name, " ".join(pack.promises), far, f"{covered.schedules:,}", f"{covered.states:,}"]
-        cells += [str(covered.crash_points), str(len(points.get(Fate.UNANSWERED, ())))]
-        cells += [str(len(points.get(Fate.FAILS, ()))), str(cancelled), f"{covered.expiries:,}"]
-        yield "| " + " | ".join(cells) + " |"
+def packs() -> Iterator[list[str]]:
+    """What each pack has exhausted."""
+    with ProcessPoolExecutor(2) as pool:
+        for pack, verdict in zip(PACKS, pool.map(explored, range(len(PACKS))), strict=True):
+            covered, points = verdict.covered, verdict.covered.points
+            cancelled = sum(len(points.get(one, ())) for one in (Fate.CANCELLED_BEFORE, Fate.CANCELLED_AFTER))
+            far = str(covered.exhausted) if verdict.passed else f"**{verdict.kind}**: {verdict.why}"
+            cells = [pack.name, " ".join(pack.promises), far, f"{covered.schedules:,}", f"{covered.states:,}"]
+            cells += [str(covered.crash_points), str(len(points.get(Fate.UNANSWERED, ())))]
+            yield [*cells, str(len(points.get(Fate.FAILS, ()))), str(cancelled), f"{covered.expiries:,}"]
 
 
-def compared() -> Iterator[tuple[str, int, int]]:
+def stores() -> Iterator[list[str]]:
     """Each store beside SQLite: how many schedules, and how many differ."""
     limits = Limits(deviations=2, seconds=1.0)
     for ground, name in _COMPARED:
-        packs = [pack for pack in PACKS if ground in pack.grounds]
+        chosen = [pack for pack in PACKS if ground in pack.grounds]
         tried = differing = 0
         with opened(ground) as ground_for:
-            for pack in packs:
+            for pack in chosen:
                 world = world_of(pack.scenario)
-                schedules = explored_schedules(world, limits, SCHEDULES // len(packs))
+                schedules = explored_schedules(world, limits, -(-SCHEDULES // len(chosen)))
                 other = ground_for(pack)
                 tried += len(schedules)
                 differing += len(list(differences(world, schedules, SqliteGround(), other, limits)))
                 other.close()
-        yield name, tried, differing
+        yield [name, f"{tried:,}", str(differing)]
 
 
-def mutant_row(one: Seen) -> str:
-    mutation = one.mutation
-    if one.beyond:
-        return f"| {mutation.promise} | {mutation.name} | – | – | – | not to be seen by packs: {one.beyond} |"
-    cells = [mutation.promise, mutation.name, one.pack or "**none**", one.ground, f"{one.seconds:.2f}"]
-    return "| " + " | ".join([*cells, f"`{one.schedule}`"]) + " |"
+def mutants() -> Iterator[list[str]]:
+    """Each broken guard, and what notices it."""
+    for one in seen():
+        mutation = one.mutation
+        if one.beyond:
+            yield [mutation.promise, mutation.name, "–", "–", "–", f"not to be seen by packs: {one.beyond}"]
+        else:
+            cells = [
+                mutation.promise,
+                mutation.name,
+                one.pack or "**none**",
+                one.ground,
+                f"{one.seconds:.2f}",
+            ]
+            yield [*cells, f"`{one.schedule}`"]
+
+
+PARTS: dict[str, Callable[[], Iterator[list[str]]]] = {"packs": packs, "stores": stores, "mutants": mutants}
+
+
+def is_sound(found: dict[str, Any]) -> bool:
+    """Whether nothing failed, nothing differs and nothing survived."""
+    exhausted = all(row[2].isdigit() for row in found["packs"])
+    return exhausted and all(row[2] == "0" for row in found["stores"]) and not _survivors(found["mutants"])
+
+
+def page(found: dict[str, Any]) -> str:
+    """What was found, for people."""
+    tables = {part: "\n".join("| " + " | ".join(row) + " |" for row in found[part]) for part in PARTS}
+    explorable = [row for row in found["mutants"] if row[2] != "–"]
+    caught = len(explorable) - len(_survivors(found["mutants"]))
+    return _PAGE.format(today=found["on"], caught=caught, explorable=len(explorable), **tables)
+
+
+def _survivors(rows: Rows) -> Rows:
+    return [row for row in rows if row[2] == "**none**"]
 
 
 def main() -> int:
-    with ProcessPoolExecutor(2) as pool:
-        verdicts = []
-        for pack, verdict in zip(PACKS, pool.map(explored, range(len(PACKS))), strict=True):
-            print(f"{pack.name:26} {verdict.kind}  {verdict.why}", flush=True)
-            verdicts.append(verdict)
-    page = _HEAD.format(today=datetime.now(UTC).date()) + "\n".join(pack_rows(verdicts)) + "\n" + _STORES
-    differing = 0
-    for name, tried, wrong in compared():
-        print(f"{name}: {tried} schedules, {wrong} differences", flush=True)
-        page += f"| {name} | {tried:,} | {wrong} |\n"
-        differing += wrong
-    page += _MUTANTS
-    mutants = []
-    for one in seen():
-        print(one, flush=True)
-        mutants.append(one)
-        page += mutant_row(one) + "\n"
-    caught = sum(bool(one.pack) for one in mutants)
-    page += f"\n{caught} of {sum(not one.beyond for one in mutants)} that packs can notice were found.\n"
-    PAGE.write_text(page, encoding="utf-8")
-    sound = all(verdict.passed for verdict in verdicts) and not differing
-    return 0 if sound and not any(one.survived for one in mutants) else 1
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--part", choices=PARTS, action="append", help="only this part; the others are as they were"
+    )
+    asked = parser.parse_args()
+    kept = DOCS / "certificates.json"
+    found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    for part in asked.part or PARTS:
+        found[part] = []
+        for row in PARTS[part]():
+            print(" | ".join(row), flush=True)
+            found[part].append(row)
+    found["on"] = str(datetime.now(UTC).date())
+    kept.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if all(part in found for part in PARTS):
+        (DOCS / "certificates.md").write_text(page(found), encoding="utf-8")
+        return 0 if is_sound(found) else 1
+    return 0
 
 
 if __name__ == "__main__":

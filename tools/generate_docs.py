@@ -35,6 +35,7 @@ from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
 from raceproof.statement import Program, Rows, prepare, source
+from raceproof.testing.packs import PACKS
 from tools import mutate
 
 ROOT = Path(__file__).parents[1]
@@ -350,6 +351,12 @@ def cli(*command: str) -> str:
     return _fence("text", done.stdout.replace("Usage: -c", "Usage: raceproof"))
 
 
+def packs(promise: str) -> str:
+    """The scenarios that are explored for a promise."""
+    found = [f"`{pack.name}`" for pack in PACKS if promise in pack.promises]
+    return f"Explored by `make explore`: {', '.join(found)}; what they have exhausted: [certificates](certificates.md)."
+
+
 KINDS: dict[str, Callable[..., str]] = {
     "bench": bench,
     "cli": cli,
@@ -360,6 +367,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "lua": lua,
     "mutations": mutations,
     "output": output,
+    "packs": packs,
     "sent": sent,
     "statements": statements,
 }

@@ -105,8 +105,8 @@ Name the lifecycles with --app and the store with --url, or once for all:
   raceproof explain Order 1042 --to SHIPPED
 
 \b
-Exit codes: 0 ok, 1 error, 2 usage, 3 refused by a guard, 4 not found,
-5 store unreachable, 6 problems found, 7 partly done, 130 interrupted.""",
+Exit codes: 0 ok, 1 error, 2 usage, 3 refused by a guard (explore:
+inconclusive), 4 not found, 5 store unreachable, 6 problems found, 7 partly done, 130 interrupted.""",
 )
 @click.version_option(__version__, message="raceproof %(version)s")
 @debug_option

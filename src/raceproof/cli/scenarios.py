@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import click
 
-from raceproof.cli.ends import Failure
 from raceproof.cli.target import import_app
 from raceproof.testing.explorer import Explored, explored
 
@@ -48,17 +47,12 @@ def find_scenarios(target: str) -> Iterator[Target]:
 def _imported(name: str) -> ModuleType:
     """A module by its name, or by its file."""
     path = Path(name)
-    try:
-        if path.suffix != ".py":
-            return import_app(name)
-        if not path.is_file():
-            raise click.UsageError(f"{name}: there is no such file.")
-        sys.path.insert(0, str(path.resolve().parent))
-        module = import_app(path.stem)
-    except click.UsageError as error:
-        raise click.UsageError(error.message.removeprefix("--app ")) from error
-    except Failure as error:
-        raise Failure(error.message.removeprefix("--app "), error.code, error.advice) from error
+    if path.suffix != ".py":
+        return import_app(name, asked=name)
+    if not path.is_file():
+        raise click.UsageError(f"{name}: there is no such file.")
+    sys.path.insert(0, str(path.resolve().parent))
+    module = import_app(path.stem, asked=name)
     if not (module.__file__ and path.samefile(module.__file__)):
         raise click.UsageError(f"{name}: another module is called {path.stem}, too; please rename the file.")
     return module

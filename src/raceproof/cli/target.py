@@ -82,8 +82,9 @@ def read_toml(app: str) -> Spec[Any]:
         raise Failure(f"--app {app}: {error}") from error
 
 
-def import_app(name: str) -> ModuleType:
+def import_app(name: str, asked: str | None = None) -> ModuleType:
     """Import a module of the user's, which may be in the current folder; what it prints is not our data."""
+    asked = f"--app {name}" if asked is None else asked
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -92,12 +93,12 @@ def import_app(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
             raise click.UsageError(
-                f"--app {name}: there is no module {error.name!r} in the current folder or among the installed packages."
+                f"{asked}: there is no module {error.name!r} in the current folder or among the installed packages."
             ) from error
-        raise Failure(f"--app {name}: importing it failed: {error}") from error
+        raise Failure(f"{asked}: importing it failed: {error}") from error
     except (Exception, SystemExit) as error:
         raise Failure(
-            f"--app {name}: importing it failed: {type(error).__name__}: {error}",
+            f"{asked}: importing it failed: {type(error).__name__}: {error}",
             advice="`raceproof --debug …` shows where.",
         ) from error
 

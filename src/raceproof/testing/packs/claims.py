@@ -70,6 +70,18 @@ class Tried(Lifecycle[Status], table="tried"):
     work = claim(begin, lease=LEASE, back=retry, exhausted=give_up, attempts="tries", cap=1)
 
 
+SHOPS = {"ann": "apple", "bob": "bread"}
+
+
+class Sold(Lifecycle[Status], table="sold", tenant="shop"):
+    """Rows of several shops."""
+
+    begin = move(Status.QUEUED, to=Status.RUNNING)
+    finish = move(Status.RUNNING, to=Status.DONE)
+    drop = move(Status.QUEUED, to=Status.DEAD)
+    work = claim(begin, lease=LEASE)
+
+
 class Rested(Lifecycle[Status], table="rested"):
     """With a rest after a failure."""
 
@@ -323,6 +335,41 @@ def finished_in_transaction(world: World) -> None:
     world.sometimes("it is written", lambda moment: len(moment.rows("ledger")) == 1)
 
 
+def two_shops(world: World) -> None:
+    """Two tenants in one table: each claims its own rows, whatever the others do."""
+    world.table(Sold)
+    for shop, item in SHOPS.items():
+        world.row(Sold, (shop, item))
+
+    @world.before
+    async def offer(db: Connection) -> None:
+        for shop, item in SHOPS.items():
+            await db.for_tenant(shop).offer(Sold.work, [item])
+
+    def keeper(shop: str) -> None:
+        @world.process(name=shop)
+        async def keeper(db: Connection) -> None:
+            own = db.for_tenant(shop)
+            for one in await own.claim(Sold.work, 2):
+                await own.move(Sold.finish, one)
+
+    for shop in SHOPS:
+        keeper(shop)
+    keeps_moves(world, Sold)
+    world.always("P3: a tenant is given its own rows", _own_rows_only)
+    world.eventually(
+        "all is done, or held", lambda moment: all(row["status"] != "QUEUED" for row in moment.rows("sold"))
+    )
+    world.sometimes("a shop is done", lambda moment: outcomes(moment, Sold.finish, "moved"))
+
+
+def _own_rows_only(moment: Moment) -> object:
+    for title, event in told(moment, Sold.work, "claim"):
+        if isinstance(event.answer, Claim) and event.answer.key != SHOPS[title.rstrip("'")]:
+            return f"{title} was given {event.answer.key!r}"
+    return True
+
+
 def _late(moment: Moment) -> bool:
     return any(event.outcome == "lost" for _, event in moment.told)
 
@@ -348,5 +395,6 @@ PACKS = [
     Pack("failing-attempts", ("P3", "P5", "P13"), failing_attempts),
     Pack("resting", ("P3", "P5", "P13"), resting),
     Pack("claimed-by-key", ("P3", "P4", "P12"), claimed_by_key),
+    Pack("two-shops", ("P1", "P3"), two_shops),
     Pack("finished-in-transaction", ("P4", "P6", "P14"), finished_in_transaction, grounds=SQL),
 ]
