@@ -92,7 +92,7 @@ class Rested(Lifecycle[Status], table="rested"):
     work = claim(begin, lease=LEASE, back=retry, after="rests_until", backoff=Backoff(4, 4))
 
 
-def _one_job(world: World, claim: Claimable[Any]) -> None:
+def one_job(world: World, claim: Claimable[Any]) -> None:
     """One row that waits, and what must hold for it."""
     world.table(claim.lifecycle)
     world.row(claim.lifecycle, "j")
@@ -113,7 +113,7 @@ async def work_once(db: Connection, claim: Claimable[Any], finish: Move[Any]) ->
 
 def _workers(world: World, claim: Claimable[Any], finish: Move[Any]) -> None:
     """Two workers and one row."""
-    _one_job(world, claim)
+    one_job(world, claim)
 
     @world.process(name="worker", times=2)
     async def worker(db: Connection) -> None:
@@ -152,7 +152,7 @@ def _taken_over(moment: Moment) -> bool:
 
 def _recovering(world: World, claim: Claimable[Any], finish: Move[Any]) -> None:
     """One takes a row and is never seen again; another works until there is nothing left to do."""
-    _one_job(world, claim)
+    one_job(world, claim)
 
     @world.process(restarts=False)
     async def passer(db: Connection) -> None:
@@ -187,7 +187,7 @@ def recovered_marker(world: World) -> None:
 
 def _renewing(world: World, claim: Claimable[Any], finish: Move[Any]) -> None:
     """One holds its row for longer than a lease, another waits for it."""
-    _one_job(world, claim)
+    one_job(world, claim)
 
     @world.process
     async def slow(db: Connection) -> None:
@@ -223,7 +223,7 @@ def renewed_marker(world: World) -> None:
 
 def _giving_back(world: World, claim: Claimable[Any], finish: Move[Any]) -> None:
     """One gives its row back, another finishes it."""
-    _one_job(world, claim)
+    one_job(world, claim)
 
     @world.process
     async def shy(db: Connection) -> None:
@@ -249,7 +249,7 @@ def released_timestamp(world: World) -> None:
 
 def failing_attempts(world: World) -> None:
     """A row that fails is set aside after its last attempt; a crash burns one."""
-    _one_job(world, Tried.work)
+    one_job(world, Tried.work)
 
     @world.process
     async def clumsy(db: Connection) -> None:
@@ -274,7 +274,7 @@ def _row(moment: Moment) -> Any:
 
 def resting(world: World) -> None:
     """A row that has failed is claimed again when its rest is over, and not before."""
-    _one_job(world, Rested.work)
+    one_job(world, Rested.work)
 
     @world.process
     async def clumsy(db: Connection) -> None:
@@ -298,7 +298,7 @@ def _rests(before: Tables, after: Tables, moment: Moment) -> bool:
 
 def claimed_by_key(world: World) -> None:
     """A row is claimed by its key, by two at once."""
-    _one_job(world, Job.work)
+    one_job(world, Job.work)
 
     @world.process(name="caller", times=2)
     async def caller(db: Connection) -> None:
@@ -312,7 +312,7 @@ def claimed_by_key(world: World) -> None:
 
 def finished_in_transaction(world: World) -> None:
     """What a holder writes, and the end of its claim, in one transaction: once, also if it is late."""
-    _one_job(world, Job.work)
+    one_job(world, Job.work)
     world.sql("CREATE TABLE ledger (entry TEXT)")
 
     @world.process

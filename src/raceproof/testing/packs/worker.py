@@ -5,19 +5,14 @@ from typing import Any
 
 from raceproof import Worker
 from raceproof.testing.explorer import Connection, World
-from raceproof.testing.explorer.promises import keeps_claims, keeps_moves, outcomes
-from raceproof.testing.packs.claims import LEASE, Job, Tried
+from raceproof.testing.explorer.promises import outcomes
+from raceproof.testing.packs.claims import LEASE, Job, Tried, one_job
 from raceproof.testing.packs.pack import Pack
 
 
 def worker_and_thief(world: World) -> None:
     """A worker with one item, and somebody who takes what he can get."""
-    world.table(Job)
-    world.row(Job, "j")
-
-    @world.before
-    async def offer(db: Connection) -> None:
-        await db.offer(Job.work, ["j"])
+    one_job(world, Job.work)
 
     @world.process
     async def worker(db: Connection) -> None:
@@ -31,20 +26,13 @@ def worker_and_thief(world: World) -> None:
         for one in await db.claim(Job.work):
             await db.move(Job.finish, one)
 
-    keeps_moves(world, Job)
-    keeps_claims(world, Job.work)
     world.sometimes("the worker finishes", lambda moment: outcomes(moment, Job.finish, "moved"))
     world.sometimes("a late one is told so", lambda moment: outcomes(moment, Job.finish, "lost"))
 
 
 def renewing_worker(world: World) -> None:
     """A handler that takes longer than the lease: the worker renews it, and loses it only if it stands still."""
-    world.table(Job)
-    world.row(Job, "j")
-
-    @world.before
-    async def offer(db: Connection) -> None:
-        await db.offer(Job.work, ["j"])
+    one_job(world, Job.work)
 
     @world.process
     async def worker(db: Connection) -> None:
@@ -53,19 +41,12 @@ def renewing_worker(world: World) -> None:
 
         await Worker(db, Job.work, handler, finish=Job.finish, most=1, parallel=1).run(until_idle=True)
 
-    keeps_moves(world, Job)
-    keeps_claims(world, Job.work)
     world.sometimes("a claim is renewed", lambda moment: outcomes(moment, Job.work, "claimed", "renew"))
 
 
 def stopped_worker(world: World) -> None:
     """A worker is told to stop while an item runs: it gives back what it cannot finish."""
-    world.table(Job)
-    world.row(Job, "j")
-
-    @world.before
-    async def offer(db: Connection) -> None:
-        await db.offer(Job.work, ["j"])
+    one_job(world, Job.work)
 
     @world.process
     async def worker(db: Connection) -> None:
@@ -76,19 +57,12 @@ def stopped_worker(world: World) -> None:
         stopped = Worker(db, Job.work, handler, finish=Job.finish, most=1, parallel=1, drain=0.5)
         await stopped.run(until_idle=True)
 
-    keeps_moves(world, Job)
-    keeps_claims(world, Job.work)
     world.sometimes("an item is given back", lambda moment: outcomes(moment, Job.work, "released"))
 
 
 def failing_worker(world: World) -> None:
     """A handler that fails: its item is set aside after its last attempt, by whomever."""
-    world.table(Tried)
-    world.row(Tried, "j")
-
-    @world.before
-    async def offer(db: Connection) -> None:
-        await db.offer(Tried.work, ["j"])
+    one_job(world, Tried.work)
 
     @world.process
     async def worker(db: Connection) -> None:
@@ -97,19 +71,12 @@ def failing_worker(world: World) -> None:
 
         await Worker(db, Tried.work, handler, finish=Tried.finish, most=1, parallel=1).run(until_idle=True)
 
-    keeps_moves(world, Tried)
-    keeps_claims(world, Tried.work)
     world.sometimes("an item is set aside", lambda moment: outcomes(moment, Tried.work, "set aside"))
 
 
 def idle_worker(world: World) -> None:
     """A worker that runs until nothing is left to do: when it ends, nothing is."""
-    world.table(Job)
-    world.row(Job, "j")
-
-    @world.before
-    async def offer(db: Connection) -> None:
-        await db.offer(Job.work, ["j"])
+    one_job(world, Job.work)
 
     @world.process
     async def worker(db: Connection) -> None:
@@ -119,9 +86,6 @@ def idle_worker(world: World) -> None:
         await Worker(db, Job.work, handler, finish=Job.finish, most=1, parallel=1).run(until_idle=True)
         row = await db.read(Job, "j")
         assert row != {**(row or {}), "status": "QUEUED"}, "the worker has ended, and an item still waits"
-
-    keeps_moves(world, Job)
-    keeps_claims(world, Job.work)
 
 
 PACKS = [
