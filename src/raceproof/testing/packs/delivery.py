@@ -1,9 +1,10 @@
 """Deliveries: sent again only when nobody knows how the last try ended, with the same key; or never, if they are held."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
-from raceproof import Delivery, DeliveryState, NotSent, Turn
+from raceproof import Delivery, DeliveryState, NotSent, NoTurn, Turn
 from raceproof.testing.explorer import Connection, Effect, EffectRefused, Moment, World
 from raceproof.testing.explorer.promises import delivers, keeps_deliveries, outcomes, told
 from raceproof.testing.packs.pack import SQL, Pack
@@ -103,14 +104,22 @@ def reserved(world: World) -> None:
     """A turn that is reserved before it is used: who is gone before the send has surely sent nothing."""
     send = _letter(world, HELD)
 
-    @world.process(name="sender", times=2)
+    @world.process(restarts=False)
+    async def passer(db: Connection) -> None:
+        await db.take_turn(HELD, "m", reserve=True)
+
+    @world.process
     async def sender(db: Connection) -> None:
-        turn = await db.take_turn(HELD, "m", reserve=True)
-        if isinstance(turn, Turn):
-            sending = await db.sending(turn)
-            if isinstance(sending, Turn):
-                await send("m", intent=sending.intent)
-                await db.delivered(sending)
+        sent = False
+        with suppress(NotSent):
+            async with db.deliver_once(HELD, "m", reserve=True) as turn:
+                if isinstance(turn, Turn) and not isinstance(await db.sending(turn), Turn):
+                    raise NotSent
+                if isinstance(turn, Turn):
+                    await _send(send, turn)
+                    sent = True
+        found = await db.take_turn(HELD, "m") if sent else None
+        assert not isinstance(found, NoTurn) or found.state is DeliveryState.DELIVERED, f"sent, yet: {found}"
 
     world.sometimes(
         "who only had reserved is followed without doubt",

@@ -92,11 +92,12 @@ def _turn_taken(delivery: Delivery, before: Row | None, after: Row, moment: Mome
     fence = text(after.get(delivery.delivering))
     if before is None or fence is None or fence == text(before.get(delivery.delivering)):
         return None
-    found = None
-    for _, event in told(moment, delivery, "deliver"):
-        if event.outcome == "won" and order(fence_told(event)) == order(after.get(delivery.delivering)):
-            found = event.answer
-    return found
+    last = list(told(moment, delivery, "deliver", "mark"))[-1:]
+    for _, event in last:  # an older one with the same fence is of the same instant, and has ended
+        won = event.operation == "deliver" and event.outcome == "won"
+        if won and order(fence_told(event)) == order(after.get(delivery.delivering)):
+            return event.answer
+    return None
 
 
 def _state(delivery: Delivery, row: Row, clock: float) -> DeliveryState:
