@@ -61,7 +61,7 @@ docs: $(VENV)/.project ## Write the generated parts of the documentation
 	$(BIN)/python -m tools.generate_gallery $(ARGS)
 
 lock: $(LOCK)/.requirements ## Pin the newest versions: requirements/*.in to *.txt
-	for name in demo test explorer lock; do \
+	for name in demo apps test explorer lock; do \
 	  $(LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \
 	    --generate-hashes --no-emit-index-url --no-annotate --no-header \
 	    requirements/$$name.in --output-file requirements/$$name.txt; \

@@ -1,6 +1,6 @@
 """Applications under apps/ import only what raceproof promises to keep.
 
-That is `import raceproof`, `from raceproof import …` (names in its `__all__`) and the same of `raceproof.testing`.
+That is `import raceproof`, `from raceproof import …` (names in its `__all__`) and the same of the others in `PUBLIC`.
 Prints each other import and fails. Without an apps folder there is nothing to find.
 """
 
@@ -9,12 +9,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-PUBLIC = ("raceproof", "raceproof.testing")
+PUBLIC = (
+    "raceproof",
+    "raceproof.intake",
+    "raceproof.intake.aiohttp",
+    "raceproof.intake.asgi",
+    "raceproof.testing",
+)
 
 
 def problems(apps: Path, source: Path) -> Iterator[str]:
     """A line for each import under `apps` that is not of a public name of the packages under `source`."""
-    public = {module: _exported(source.joinpath(*module.split("."), "__init__.py")) for module in PUBLIC}
+    public = {module: _exported(source.joinpath(*module.split("."))) for module in PUBLIC}
     for path in sorted(apps.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(), path)):
             for name in _private(node, public):
@@ -38,6 +44,7 @@ def _is_ours(module: str) -> bool:
 
 def _exported(path: Path) -> set[str]:
     """The names in a module's `__all__`, which must be a plain list."""
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     if not path.exists():
         return set()
     for node in ast.parse(path.read_text(), path).body:

@@ -326,11 +326,7 @@ def script_of_claim(claim: Claimable[Any], action: str, guarded: bool = False, c
         "kind": form.kind if isinstance(form, Marker) else "",
         "until_column": form.until if isinstance(form, Columns) else form.column,
         "fence_column": form.fence_column,
-        "holder_column": form.holder
-        if isinstance(form, Columns)
-        else form.column
-        if isinstance(form, Marker)
-        else "",
+        "holder_column": form.holder if isinstance(form, Columns) else "",
         "cleared": form.cleared,
         "revision_column": spec.revision or "",
         "attempts_column": claim.attempts or "",

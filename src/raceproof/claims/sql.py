@@ -120,9 +120,9 @@ def note_outcome(claim: Claimable[Any]) -> str:
 def holder(claim: Claimable[Any]) -> str:
     """Who holds the row, as far as the form tells."""
     match claim.form:
-        case Columns(holder=column) | Marker(column=column):
+        case Columns(holder=column):
             return f"t.{identifier(column)}"
-        case Timestamp():
+        case Timestamp() | Marker():
             return "NULL"
 
 

@@ -21,6 +21,8 @@ try:
 except ImportError as error:
     raise MissingExtra("aiohttp is not installed: pip install 'raceproof[aiohttp]'") from error
 
+__all__ = ["aiohttp_handler"]
+
 
 def aiohttp_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.Response]]:
     """A handler that answers with `endpoint`."""

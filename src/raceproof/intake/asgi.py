@@ -14,6 +14,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _WRONG_METHOD = Reply(405, b"", (("allow", "POST"),), close=True)
 
+__all__ = ["asgi_app"]
+
 
 def asgi_app(endpoint: Endpoint) -> App:
     """An ASGI application that answers POST with `endpoint`, on whatever path it is mounted."""

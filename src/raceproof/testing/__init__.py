@@ -21,10 +21,12 @@ from raceproof.testing.explorer import (
 )
 from raceproof.testing.proxy import Proxy
 from raceproof.testing.servers import (
+    MqttServer,
     PostgresServer,
     Server,
     ServerFailed,
     ValkeyServer,
+    mqtt,
     postgres,
     valkey,
 )
@@ -38,6 +40,7 @@ __all__ = [
     "Explorer",
     "Limits",
     "Moment",
+    "MqttServer",
     "PostgresServer",
     "Proxy",
     "Server",
@@ -49,6 +52,7 @@ __all__ = [
     "World",
     "explore",
     "explored",
+    "mqtt",
     "postgres",
     "valkey",
 ]

