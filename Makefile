@@ -6,6 +6,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := .venv-demo
+APPS := .venv-apps
 LOCK := .venv-lock
 PEERS := .venv-explorer
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
@@ -13,13 +14,29 @@ CODE := $(wildcard src tests bench gallery tools apps docs/examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench bench-short bench-explorer explore certificates mutate mutate-explored docs lock clean
+.PHONY: devices imagebot outreach qrlogin storm-devices storm-imagebot storm-outreach storm-qrlogin
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-15s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  \033[1m%-15s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  Options go in ARGS, as in: make test ARGS="-k proxy -x"'
 
 run: $(DEMO)/.project ## See rows race, with and without raceproof
 	@$(DEMO)/bin/raceproof demo $(ARGS)
+
+devices: $(APPS)/.project ## The app for commands to MQTT nodes, with simulated nodes; see apps/devices
+	@$(APPS)/bin/devices serve --simulate 20 $(ARGS)
+
+imagebot: $(APPS)/.project ## The Telegram bot that sells pictures, with simulators; see apps/imagebot
+	@$(APPS)/bin/imagebot serve --simulate $(ARGS)
+
+outreach: $(APPS)/.project ## The podcast pipeline, on feeds that ship with it; see apps/outreach
+	@$(APPS)/bin/outreach serve --simulate $(ARGS)
+
+qrlogin: $(APPS)/.project ## Telegram login by QR code, with a simulated Telegram; see apps/qrlogin
+	@$(APPS)/bin/qrlogin serve --simulate $(ARGS)
+
+storm-devices storm-imagebot storm-outreach storm-qrlogin: storm-%: $(APPS)/.project ## An app under load while it is killed; SHORT=1 for a minute of it
+	$(APPS)/bin/$* storm $(if $(SHORT),--short) $(ARGS)
 
 test: $(VENV)/.project ## Run the tests against real servers, which they start themselves
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
@@ -75,6 +92,7 @@ clean: ## Remove environments, caches and builds
 
 $(VENV)/.requirements: requirements/test.txt
 $(DEMO)/.requirements: requirements/demo.txt
+$(APPS)/.requirements: requirements/apps.txt
 $(LOCK)/.requirements: requirements/lock.txt
 $(PEERS)/.requirements: requirements/explorer.txt
 
@@ -83,6 +101,9 @@ $(PEERS)/.requirements: requirements/explorer.txt
 	$*/bin/python $(PIP_INSTALL) --require-hashes --requirement $^
 	@touch $@
 
+$(VENV)/.project $(APPS)/.project: ALSO := --editable apps
+$(VENV)/.project $(APPS)/.project: apps/pyproject.toml
+
 %/.project: %/.requirements pyproject.toml
-	$*/bin/python $(PIP_INSTALL) --no-build-isolation --editable .
+	$*/bin/python $(PIP_INSTALL) --no-build-isolation --editable . $(ALSO)
 	@touch $@

@@ -47,7 +47,7 @@ _REGION = re.compile(r"^\s*(?:#|--) docs: (\w+)\n", re.MULTILINE)
 
 def pages() -> list[Path]:
     """Every page that may have generated parts."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "apps").glob("*/README.md"))]
 
 
 def fill(text: str) -> str:
@@ -301,8 +301,12 @@ def mutations(promise: str) -> str:
     return "\n".join(f"- {one.name}: `{one.test.split()[0]}`" for one in found) or "- none yet"
 
 
-def diagram() -> str:
-    return _fence("mermaid", mermaid(_command()))
+def diagram(declared: str = "") -> str:
+    """The lifecycle of the examples, or the one of an application, named as `module:class`."""
+    if not declared:
+        return _fence("mermaid", mermaid(_command()))
+    module, _, name = declared.partition(":")
+    return _fence("mermaid", mermaid(getattr(import_module(module), name).spec))
 
 
 # Figures

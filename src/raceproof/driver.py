@@ -1,6 +1,7 @@
 """What a store is to the rest of the library: it runs programs, and knows which programs its dialect has."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from raceproof.moves import MoveRequest
@@ -90,6 +91,23 @@ class AsyncDriver:
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
         return await arun(self.execute, self.moves.one(request))
+
+    def wake(self, claim: Claimable[Any]) -> None:
+        """Wake up the workers of this process that wait on this driver for rows of a claim."""
+        waiting = self.__dict__.get("_waiting_workers")
+        if waiting:
+            for wake in waiting.get(str(claim), ()):
+                wake()
+
+    @contextmanager
+    def woken(self, claim: Claimable[Any], wake: Callable[[], None]) -> Iterator[None]:
+        """Call `wake` whenever rows of a claim are offered on this driver, for as long as the block lasts."""
+        waiting: list[Callable[[], None]] = self.__dict__.setdefault("_waiting_workers", {}).setdefault(str(claim), [])
+        waiting.append(wake)
+        try:
+            yield
+        finally:
+            waiting.remove(wake)
 
     async def listen(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
         """Call `wake` whenever rows of a claim are offered; on a connection of the caller's nothing is listened to."""

@@ -13,7 +13,7 @@ WRITTEN = [*pages(), *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_PATH = re.compile(r"`((?:src|tests|tools|bench|docs|requirements|\.ci)/[\w./-]+)(?:::(\w+))?`")
+_PATH = re.compile(r"`((?:src|apps|tests|tools|bench|docs|requirements|\.ci)/[\w./-]+)(?:::(\w+))?`")
 
 
 def _prose(page: Path) -> str:

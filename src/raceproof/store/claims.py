@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from uuid import uuid4
@@ -237,7 +238,8 @@ class AsyncClaims(ClaimPrograms[AsyncDriver]):
 
     async def offer(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
         """Tell that rows are there to be claimed: wakes up workers, and on Redis lets the rows be found."""
-        return await self._driver.run(self._offer(claim, keys))
+        await self._driver.run(self._offer(claim, keys))
+        self._driver.wake(claim)
 
     async def add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
         """Make rows that wait to be claimed, unless they are there."""
@@ -247,6 +249,10 @@ class AsyncClaims(ClaimPrograms[AsyncDriver]):
         """Call `wake` whenever rows are offered, until cancelled; where the store cannot tell, return at once."""
         check_claimable(claim)
         await self._driver.listen(claim, wake)
+
+    def _woken(self, claim: Claimable[Any], wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `wake` whenever rows are offered by this process, also where the store cannot tell."""
+        return self._driver.woken(claim, wake)
 
     async def claims(
         self, claim: Claimable[Any], limit: int = 100, now: datetime | None = None

@@ -92,7 +92,10 @@ class AsyncInbox(InboxPrograms[AsyncDriver]):
         """Keep an event, once; when this returns it is durable."""
         if now is not None:
             return (await self.receive_many(inbox, [arrival], now))[0]
-        return await self._gathering(inbox).submit(arrival)
+        received = await self._gathering(inbox).submit(arrival)
+        if not received.duplicate:
+            self._driver.wake(inbox.work)
+        return received
 
     def _gathering(self, inbox: Inbox) -> Gathered[Arrival, Received]:
         kept: Any = self._driver.__dict__
@@ -108,7 +111,9 @@ class AsyncInbox(InboxPrograms[AsyncDriver]):
         self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None = None
     ) -> list[Received]:
         """The same for many, in one statement."""
-        return await self._driver.run(self._receive(inbox, arrivals, now))
+        received = await self._driver.run(self._receive(inbox, arrivals, now))
+        self._driver.wake(inbox.work)
+        return received
 
     async def forget_events(self, inbox: Inbox, limit: int = 1000, now: datetime | None = None) -> int:
         """Delete up to so many events that ended long ago."""

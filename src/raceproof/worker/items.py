@@ -8,10 +8,10 @@ from typing import Any
 
 from raceproof.events import log
 from raceproof.outcome import Claim
-from raceproof.worker.finishing import Ended, Failure, Finishing
+from raceproof.worker.finishing import Ended, Failure, Finished, Finishing
 from raceproof.worker.held import Held
 
-Handled = Mapping[str, Any] | None
+Handled = Mapping[str, Any] | type[Finished] | None
 Handler = Callable[[Claim[Any, Any]], Handled | Awaitable[Handled]]
 
 GLANCE = 0.05

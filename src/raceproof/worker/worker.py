@@ -83,6 +83,7 @@ class Worker:
         self._running = Running(self._items.run, self._parallel, self._batch, self._ended)
         self._until_idle = False
         self._slot: Slot | None = None
+        self._answered = time.monotonic()
 
     @property
     def finished(self) -> int:
@@ -98,6 +99,11 @@ class Worker:
     def lost(self) -> int:
         """How many items were somebody else's by the time they were finished here."""
         return self._finishing.lost
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since the store last answered when it was asked for work, 0 while items run; for a health check."""
+        return 0.0 if self._running else time.monotonic() - self._answered
 
     def wake(self) -> None:
         """Look for work now instead of at the next poll."""
@@ -118,7 +124,8 @@ class Worker:
         renewing = asyncio.create_task(self._keep_renewing())
         listening = asyncio.create_task(self._db._wait_for_offers(self._claim, self.wake))
         try:
-            await self._work()
+            with self._db._woken(self._claim, self.wake):
+                await self._work()
         except asyncio.CancelledError:
             self.stop()
             self._drain = 0.0
@@ -179,6 +186,7 @@ class Worker:
                 "%s: the store could not be asked for work: %s: %s", self._claim, type(error).__name__, error
             )
             return None
+        self._answered = time.monotonic()
         self._held.add(claims)
         return claims
 

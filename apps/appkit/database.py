@@ -1,0 +1,210 @@
+"""An application's database: SQLAlchemy for its own statements, raceproof for every decision about a row.
+
+PostgreSQL or SQLite, by URL. Migrations are numbered files, each applied once, however many instances start together.
+"""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Dialect, event, literal_column, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.types import DateTime, String, TypeDecorator
+
+from raceproof import AsyncStore, bind, connect
+
+WORDS = {
+    "postgres": {
+        "moment": "timestamptz",
+        "identity": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "bytes": "bytea",
+        "now": "clock_timestamp()",
+        "boolean": "boolean",
+        "true": "TRUE",
+        "false": "FALSE",
+    },
+    "sqlite": {
+        "moment": "TEXT",
+        "identity": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "bytes": "BLOB",
+        "now": "(strftime('%Y-%m-%d %H:%M:%f', 'now'))",
+        "boolean": "INTEGER",
+        "true": "1",
+        "false": "0",
+    },
+}
+"""What a migration writes as {moment}, {identity} and so on."""
+
+_LOCK = 0x7261636570726F6F  # of migrations, among advisory locks
+
+OwnTables = Callable[[str], Iterable[str]]
+"""Given a dialect, DDL that may run again and again: the library's tables, guards and indexes."""
+
+
+class Moment(TypeDecorator[datetime]):
+    """A point in time: timestamptz, or on SQLite the text in UTC that raceproof writes."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(String() if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name != "sqlite":
+            return value
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None or isinstance(value, datetime):
+            return value
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+
+
+class Database:
+    """An open database. `store` decides; `read` and `transaction` are for everything else."""
+
+    def __init__(self, engine: AsyncEngine, store: AsyncStore) -> None:
+        self.engine = engine
+        self.store = store
+        self.dialect = store.dialect
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """A connection on which each statement stands alone."""
+        async with self.engine.connect() as connection:
+            yield await connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[tuple[AsyncConnection, AsyncStore]]:
+        """A transaction, and the store whose decisions are part of it; on SQLite it has the write lock from its start."""
+        async with self.engine.begin() as connection:
+            yield connection, bind(connection)
+
+
+@asynccontextmanager
+async def open_database(url: str, migrations: Path, own: OwnTables) -> AsyncIterator[Database]:
+    """The database at this URL with its migrations applied; on SQLite the file is made."""
+    engine = create_async_engine(_driver_url(url), pool_size=10, max_overflow=10, pool_pre_ping=True)
+    if engine.dialect.name == "sqlite":
+        _prepare_sqlite(engine)
+    try:
+        await migrate(engine, migrations, own)
+        async with connect(url) as store:
+            yield Database(engine, store)
+    finally:
+        await engine.dispose()
+
+
+def store_now(connection: AsyncConnection) -> ColumnElement[datetime]:
+    """The store's clock, for a value that is written."""
+    dialect = "sqlite" if connection.dialect.name == "sqlite" else "postgres"
+    return literal_column(WORDS[dialect]["now"], Moment())
+
+
+def moment_value(database: Database, moment: datetime) -> Any:
+    """A point in time as a parameter of raceproof's `sql(…)`, which knows no types of SQLAlchemy's."""
+    return Moment().process_bind_param(moment, database.engine.dialect)
+
+
+async def migrate(engine: AsyncEngine, folder: Path, own: OwnTables) -> list[str]:
+    """Apply what is new, in the order of its numbers, and then what may run again and again; returns what was new."""
+    dialect = "sqlite" if engine.dialect.name == "sqlite" else "postgres"
+    applied = []
+    async with engine.connect() as guard:
+        guard = await guard.execution_options(isolation_level="AUTOCOMMIT")
+        if dialect == "postgres":
+            await guard.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
+        try:
+            for name, script in _scripts(folder):
+                if await _apply(engine, name, script, dialect):
+                    applied.append(name)
+            for ddl in own(dialect):
+                await _run_script(guard, ddl)
+        finally:
+            if dialect == "postgres":
+                await guard.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _LOCK})
+    return applied
+
+
+def _scripts(folder: Path) -> list[tuple[str, str]]:
+    return [(path.stem, path.read_text()) for path in sorted(folder.glob("[0-9]*.sql"))]
+
+
+async def _apply(engine: AsyncEngine, name: str, script: str, dialect: str) -> bool:
+    """One migration and the mark that it was applied, in one transaction; False if it was applied before."""
+    async with engine.begin() as connection:
+        await _run_script(
+            connection,
+            "CREATE TABLE IF NOT EXISTS applied_migrations (name text PRIMARY KEY, applied_at {moment} NOT NULL)",
+            dialect,
+        )
+        found = await connection.execute(
+            text("SELECT 1 FROM applied_migrations WHERE name = :name"), {"name": name}
+        )
+        if found.first():
+            return False
+        await _run_script(connection, script, dialect)
+        await connection.execute(
+            text("INSERT INTO applied_migrations (name, applied_at) VALUES (:name, CURRENT_TIMESTAMP)"),
+            {"name": name},
+        )
+        return True
+
+
+async def _run_script(connection: AsyncConnection, script: str, dialect: str | None = None) -> None:
+    """Several statements, which neither driver takes at once as a prepared statement."""
+    for name, word in WORDS[dialect].items() if dialect else ():
+        script = script.replace(f"{{{name}}}", word)
+    raw = (await connection.get_raw_connection()).driver_connection
+    if connection.dialect.name == "sqlite":
+        for statement in _statements(script):
+            await connection.exec_driver_sql(statement)
+    else:
+        await connection.exec_driver_sql("SELECT 1")  # so that a transaction of SQLAlchemy's is begun
+        for statement in _statements(script) if "CONCURRENTLY" in script else [script]:
+            await raw.execute(statement)  # type: ignore[union-attr]
+
+
+def _statements(script: str) -> Iterable[str]:
+    """The statements of a script; a trigger's body, with its own semicolons, is one."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement.strip()
+            statement = ""
+    if statement.strip():
+        yield statement.strip()
+
+
+def _driver_url(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    driver = {
+        "sqlite": "sqlite+aiosqlite",
+        "postgres": "postgresql+asyncpg",
+        "postgresql": "postgresql+asyncpg",
+    }
+    if scheme not in driver:
+        raise ValueError(f"the database is sqlite:///file.db or postgresql://…, not {scheme}://…")
+    return f"{driver[scheme]}://{rest}"
+
+
+def _prepare_sqlite(engine: AsyncEngine) -> None:
+    """A write lock from the beginning of each transaction, and readers that no writer holds up."""
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "busy_timeout = 30000"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Any) -> None:
+        if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,190 @@
+"""Storms: an application under load while its parts are killed, and what must hold afterwards.
+
+A storm is bounded in count and time, stays on loopback, ends only what it started, and exits with 1 if anything that
+must hold does not.
+"""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+
+@dataclass
+class Report:
+    """What a storm has counted, and what had to hold."""
+
+    name: str
+    counts: dict[str, Any] = field(default_factory=dict)
+    checks: list[tuple[str, bool, str]] = field(default_factory=list)
+
+    def check(self, what: str, holds: bool, detail: object = "") -> None:
+        """Something that must hold, with the evidence."""
+        self.checks.append((what, holds, str(detail)))
+
+    @property
+    def violated(self) -> bool:
+        return not all(holds for _, holds, _ in self.checks)
+
+    def show(self, output: str) -> int:
+        """Print it; returns the exit code."""
+        if output == "json":
+            checks = [
+                {"check": what, "holds": holds, "detail": detail} for what, holds, detail in self.checks
+            ]
+            click.echo(
+                json.dumps(
+                    {"storm": self.name, "counts": self.counts, "checks": checks}, default=str, indent=2
+                )
+            )
+        else:
+            console = Console()
+            counts = Table("counted", "", title=f"{self.name}: storm", title_justify="left", box=None)
+            for what, number in self.counts.items():
+                counts.add_row(what, f"{number:,}" if isinstance(number, int) else str(number))
+            console.print(counts)
+            for what, holds, detail in self.checks:
+                mark = "[green]holds   [/]" if holds else "[red bold]VIOLATED[/]"
+                console.print(f"{mark} {what}" + (f" [dim]({detail})[/]" if detail else ""), highlight=False)
+        return int(self.violated)
+
+
+class Instance:
+    """A process of the application, which can be killed and begun again; its output goes to a file."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self._command = [sys.executable, "-m", *command]
+        self._environment = {**os.environ, **environment}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.starts += 1
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self, seconds: float = 30.0) -> int:
+        """As a deploy would; returns its exit code."""
+        if self._process is None:
+            return 0
+        self.signal(signal.SIGTERM)
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return -9
+
+    def tail(self, lines: int = 15) -> str:
+        return (
+            "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
+        )
+
+
+class Instances:
+    """Several of them, ended together; killed one at a time while `trouble` runs."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="raceproof-storm-")
+        self.folder = Path(self._folder.name)
+        self.all: list[Instance] = []
+        self.kills = 0
+
+    def __enter__(self) -> "Instances":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self.all:
+            one.kill()
+        self._folder.cleanup()
+
+    def add(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Instance:
+        """A process that is started now."""
+        one = Instance(name, command, environment, self.folder)
+        self.all.append(one)
+        one.start()
+        return one
+
+    async def trouble(self, victims: Sequence[Instance], every: float, seed: int = 0) -> None:
+        """Kill one of them every few seconds and begin it again, until this is cancelled."""
+        choose = random.Random(seed)
+        while True:
+            await asyncio.sleep(every * choose.uniform(0.6, 1.4))
+            victim = choose.choice(victims)
+            await asyncio.to_thread(victim.kill)
+            self.kills += 1
+            victim.start()
+
+    def died(self) -> list[str]:
+        """Who has ended by itself, with the end of its log."""
+        return [f"{one.name}: {one.tail()}" for one in self.all if not one.running]
+
+
+class Bar:
+    """A progress bar on a terminal, and nothing elsewhere: `with Bar("commands ended", 10_000) as bar: bar.at(17)`."""
+
+    def __init__(self, what: str, total: int) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())
+        self._task = self._progress.add_task(what, total=total)
+
+    def __enter__(self) -> "Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def at(self, number: int) -> None:
+        self._progress.update(self._task, completed=number)
+
+
+async def until(condition: Any, seconds: float, every: float = 0.2) -> bool:
+    """Ask an async condition again and again; whether it held in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if await condition():
+            return True
+        await asyncio.sleep(every)
+    return bool(await condition())
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that this share of all does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")

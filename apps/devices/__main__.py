@@ -1,0 +1,5 @@
+"""`python -m devices`."""
+
+from devices.cli import main
+
+main()

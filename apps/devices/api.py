@@ -1,0 +1,255 @@
+"""The HTTP interface and the page."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response, status
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from appkit.loops import Loops
+from appkit.web import event_stream, same_origin, templates, web_app
+from devices.lifecycle import Command, Status
+from devices.metrics import Metrics
+from devices.reading import Follower, all_nodes, counts, newest_refused, one_command, page_of_commands
+from devices.service import Service
+from devices.submitting import Wanted
+from raceproof import Answer, svg
+
+HERE = Path(__file__).parent
+CommandId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
+Segment = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+NodePath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}(/[A-Za-z0-9_.-]{1,64}){2}$")]
+
+
+class NewCommand(BaseModel):
+    """What a node is to do. Without a `cmd_id` one is made; send your own to be able to ask again safely."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cmd_id: CommandId | None = None
+    node: NodePath = Field(description="greenhouse/zone/node")
+    channel: Segment
+    cmd: Segment
+    params: dict[str, Any] = {}
+    valid_for: float | None = Field(None, gt=0, le=86400, description="seconds for which it may be published")
+    urgent: bool = Field(False, description="a stop: clears what waits in its channel, and comes first")
+
+
+class Reason(BaseModel):
+    """Who, and why: it stays in the command's timeline."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    by: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+
+
+class Problem(BaseModel):
+    error: str
+
+
+def device_app(
+    service: Service, loops: Loops, metrics: Metrics, follower: Follower, token: str | None
+) -> FastAPI:
+    """The application; with a token, everything but `/health` asks for it."""
+    app = web_app("devices", loops, metrics.registry, version="0.1.0")
+    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+    if token is not None:
+        _ask_for(app, token)
+    app.include_router(_commands(service, follower))
+    app.include_router(_pages(service, follower))
+    return app
+
+
+def _commands(service: Service, follower: Follower) -> APIRouter:
+    api = APIRouter(tags=["commands"])
+    database = service.database
+    missing: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
+
+    @api.post("/commands", status_code=201, responses={200: {}, 201: {}, 409: {"model": Problem}})
+    async def submit(wanted: NewCommand, request: Request, response: Response) -> dict[str, Any]:
+        """Keep a command: 201 if it is new, 200 if the same was there already, 409 if its id is another command's."""
+        _check_origin(request)
+        done = await service.submitting.submit(Wanted(**wanted.model_dump()))
+        if done.outcome == "different":
+            raise HTTPException(409, f"{wanted.cmd_id} is the id of another command, with other content")
+        response.status_code = 201 if done.outcome == "created" else 200
+        return {**done.command, "cleared": done.cleared}
+
+    @api.get("/commands")
+    async def listed(
+        node: NodePath | None = None,
+        status: Annotated[list[Status] | None, Query()] = None,
+        before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    ) -> dict[str, Any]:
+        """The newest first; `next` is the `before` of the next page, null on the last."""
+        page, following = await page_of_commands(
+            database, node=node, status=status or (), before=before, limit=limit
+        )
+        return {"commands": page, "next": following}
+
+    @api.get("/commands/{cmd_id}", responses=missing)
+    async def one(cmd_id: CommandId) -> dict[str, Any]:
+        """A command with its timeline, and with everything that nodes have said about it."""
+        return await _found(cmd_id)
+
+    @api.get("/commands/{cmd_id}/events", responses=missing)
+    async def follow(cmd_id: CommandId, request: Request, once: bool = False) -> StreamingResponse:
+        """Server-sent events: what has happened and what happens, until the command has ended."""
+        await _found(cmd_id)
+        after = request.headers.get("last-event-id", "0")
+        return event_stream(follower.of_command(cmd_id, int(after) if after.isdigit() else 0, once))
+
+    @api.post("/commands/{cmd_id}/cancel", responses={**missing, 409: {"model": Problem}})
+    async def cancel(cmd_id: CommandId, told: Reason, request: Request) -> dict[str, Any]:
+        """Take it back while it waits; 409 once it is on its way or beyond."""
+        _check_origin(request)
+        _check(await service.submitting.cancel(cmd_id, told.by, told.reason))
+        return await _found(cmd_id)
+
+    @api.post("/commands/{cmd_id}/resend", responses={**missing, 409: {"model": Problem}})
+    async def resend(cmd_id: CommandId, told: Reason, request: Request) -> dict[str, Any]:
+        """Publish a withdrawn command after all: an override, which may be a second dose, and which has your name on it."""
+        _check_origin(request)
+        _check(await service.submitting.resend(cmd_id, told.by, told.reason))
+        return await _found(cmd_id)
+
+    @api.get("/nodes")
+    async def nodes(after: str = "", limit: Annotated[int, Query(ge=1, le=200)] = 200) -> dict[str, Any]:
+        """Nodes that were heard of, by path."""
+        return {"nodes": await all_nodes(database, limit, after)}
+
+    @api.get("/refused")
+    async def refused() -> dict[str, Any]:
+        """The newest messages that were not taken, with the reason."""
+        return {"refused": await newest_refused(database)}
+
+    async def _found(cmd_id: str) -> dict[str, Any]:
+        found = await one_command(database, cmd_id)
+        if found is None:
+            raise HTTPException(404, f"there is no command {cmd_id}")
+        return found
+
+    return api
+
+
+def _check(answer: Answer[Any, Any]) -> None:
+    if answer.outcome == "missing":
+        raise HTTPException(404, f"there is no command {answer.key}")
+    if not answer.won:
+        raise HTTPException(409, str(answer))
+
+
+def _check_origin(request: Request) -> None:
+    if not same_origin(request):
+        raise HTTPException(403, "a page of another origin may not change anything here")
+
+
+def _ask_for(app: FastAPI, token: str) -> None:
+    """As a bearer token, or as the password of a browser's own login."""
+
+    @app.middleware("http")
+    async def ask(request: Request, proceed: Any) -> Response:
+        if request.url.path != "/health" and not _has(request, token):
+            return JSONResponse(
+                {"error": "a token is needed"}, 401, headers={"WWW-Authenticate": 'Basic realm="devices"'}
+            )
+        answer: Response = await proceed(request)
+        return answer
+
+
+def _has(request: Request, token: str) -> bool:
+    kind, _, told = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "basic":
+        import base64
+        import binascii
+
+        try:
+            told = base64.b64decode(told, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+    return secrets.compare_digest(told.encode(), token.encode())
+
+
+Tab = Literal["all", "open", "trouble"]
+TABS: dict[str, list[Status]] = {
+    "all": [],
+    "open": [Status.QUEUED, Status.SENT, Status.ACK],
+    "trouble": [Status.SEND_FAILED, Status.TIMEOUT, Status.ERROR, Status.INVALID, Status.BUSY],
+}
+
+
+def _pages(service: Service, follower: Follower) -> APIRouter:
+    pages = APIRouter(include_in_schema=False)
+    rendered = templates(HERE / "templates")
+    database = service.database
+    machine = svg(Command.spec)
+
+    async def render(name: str, root: str = "./", code: int = 200, **told: Any) -> HTMLResponse:
+        """`root` is the way back to the first page, so that all works under any prefix."""
+        text = await rendered.get_template(name).render_async(tabs=list(TABS), root=root, **told)
+        return HTMLResponse(text, code)
+
+    @pages.get("/")
+    async def home(
+        request: Request, tab: Tab = "all", before: int | None = None, node: str | None = None
+    ) -> Response:
+        listed, following = await page_of_commands(database, node=node, status=TABS[tab], before=before)
+        return await render(
+            "commands.html" if "fragment" not in request.query_params else "commands_table.html",
+            commands=listed,
+            following=following,
+            tab=tab,
+            node=node,
+            before=before,
+            counts=await counts(database),
+            nodes=await all_nodes(database, 12),
+        )
+
+    @pages.get("/command/{cmd_id}")
+    async def command(cmd_id: str, request: Request) -> Response:
+        found = await one_command(database, cmd_id)
+        if found is None:
+            return await render("missing.html", "../", 404, cmd_id=cmd_id)
+        name = "command_body.html" if "fragment" in request.query_params else "command.html"
+        return await render(name, "../", c=found)
+
+    @pages.get("/nodes.html")
+    async def nodes() -> Response:
+        return await render(
+            "nodes.html", nodes=await all_nodes(database), refused=await newest_refused(database)
+        )
+
+    @pages.get("/lifecycle.svg")
+    async def lifecycle() -> Response:
+        return Response(machine, media_type="image/svg+xml")
+
+    @pages.get("/changes")
+    async def changes() -> StreamingResponse:
+        return event_stream(follower.changes())
+
+    @pages.post("/new")
+    async def new(request: Request) -> Response:
+        """The form of the page."""
+        _check_origin(request)
+        form = await request.form()
+        import json
+
+        try:
+            wanted = NewCommand(
+                node=str(form.get("node", "")),
+                channel=str(form.get("channel", "")),
+                cmd=str(form.get("cmd", "")),
+                params=json.loads(str(form.get("params") or "{}")),
+                urgent=bool(form.get("urgent")),
+            )
+        except ValueError as error:
+            return await render("refused.html", code=422, why=str(error))
+        done = await service.submitting.submit(Wanted(**wanted.model_dump()))
+        return RedirectResponse(f"command/{done.command['cmd_id']}", status.HTTP_303_SEE_OTHER)
+
+    return pages

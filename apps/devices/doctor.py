@@ -1,0 +1,94 @@
+"""What is wrong, with the evidence and what to do about it."""
+
+from typing import Any
+
+import aiomqtt
+from sqlalchemy import func, select
+
+from appkit import commands as kit
+from appkit.database import open_database
+from devices.lifecycle import Command, Node, Permit, Status
+from devices.messages import Topics
+from devices.service import MIGRATIONS
+from devices.settings import EMBEDDED, Settings, broker_options
+from devices.tables import commands, doubts, evidence, nodes, own_tables, refused_responses
+from raceproof import asweep
+
+
+async def examine(settings: Settings, output: str, fix: bool) -> int:
+    """Print what was found; exit code 6 if there are problems."""
+    findings = [one async for one in _findings(settings, fix)]
+    kit.show(findings, output, ["check", "result", "evidence", "repair"])
+    return kit.PROBLEMS if any(one["result"] == "problem" for one in findings) else kit.OK
+
+
+async def _findings(settings: Settings, fix: bool) -> Any:
+    yield await _broker(settings)
+    try:
+        opened = open_database(settings.database_url, MIGRATIONS, own_tables)
+        async with opened as database:
+            yield _fine("database", database.dialect)
+            for lifecycle in (Command, Permit, Node):
+                for found in await database.store.verify(lifecycle):
+                    yield _problem("declaration", str(found), "raceproof verify --app devices.lifecycle")
+            async with database.read() as connection:
+                for check, statement, repair in _questions():
+                    number = (await connection.execute(statement)).scalar_one()
+                    yield _problem(check, f"{number}", repair) if number else _fine(check, "none")
+            if fix:
+                swept = await asweep(database.store, Command)
+                yield _fine(
+                    "swept", ", ".join(f"{one.work}: {one.number}" for one in swept) or "nothing to do"
+                )
+    except Exception as error:  # what a driver says may carry a DSN
+        yield _problem(
+            "database", type(error).__name__, "look at DEVICES_DATABASE, and whether the server is up"
+        )
+
+
+async def _broker(settings: Settings) -> dict[str, str]:
+    path = settings.folder / "broker"
+    if settings.broker == EMBEDDED and not path.exists():
+        return _fine("broker", "embedded; it runs while `devices serve` does")
+    url = path.read_text() if settings.broker == EMBEDDED else settings.broker
+    try:
+        async with aiomqtt.Client(**broker_options(url), identifier="devices-doctor", timeout=5) as client:
+            await client.subscribe(Topics(settings.prefix).subscriptions[0])
+    except (aiomqtt.MqttError, OSError) as error:
+        return _problem(
+            "broker", type(error).__name__, "look at DEVICES_BROKER, its login and whether it is up"
+        )
+    return _fine("broker", "reached")
+
+
+def _questions() -> list[tuple[str, Any, str]]:
+    waiting = commands.c.status.in_((Status.QUEUED, Status.SEND_FAILED))
+    late = select(func.count()).select_from(evidence).where(evidence.c.outcome == "late")
+    uncertain = select(func.count()).select_from(commands.join(doubts, doubts.c.cmd_id == commands.c.cmd_id))
+    offline = select(func.count()).select_from(commands.join(nodes, nodes.c.path == commands.c.node))
+    return [
+        (
+            "uncertain commands",
+            uncertain.where(waiting, commands.c.permit == "WITHDRAWN"),
+            "look at the node, then POST /commands/ID/resend or leave it",
+        ),
+        (
+            "waiting for a node that is offline",
+            offline.where(waiting, nodes.c.state == "OFFLINE"),
+            "they are sent when it is back, and end when they expire",
+        ),
+        ("late evidence", late, "GET /commands/ID shows what the node said after the end"),
+        (
+            "refused messages",
+            select(func.count()).select_from(refused_responses),
+            "GET /refused shows them, with the reason",
+        ),
+    ]
+
+
+def _fine(check: str, evidence: str) -> dict[str, str]:
+    return {"check": check, "result": "ok", "evidence": evidence, "repair": ""}
+
+
+def _problem(check: str, evidence: str, repair: str) -> dict[str, str]:
+    return {"check": check, "result": "problem", "evidence": evidence, "repair": repair}

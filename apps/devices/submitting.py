@@ -1,0 +1,161 @@
+"""Commands come in once each, and can be taken back while they wait.
+
+The same `cmd_id` with the same content is the same command; with other content it is refused. A stop clears what waits in
+its channel, in the same transaction, and comes before every other line.
+"""
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import RowMapping
+
+from appkit.database import Database, store_now
+from devices.lifecycle import WAITING, Allowance, Command, Permit, Status, publish
+from devices.metrics import Metrics
+from devices.tables import commands
+from raceproof import Answer, sql
+
+URGENT = ("stop", "emergency_stop")
+"""These are stops without being asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody wants a node to do."""
+
+    node: str
+    channel: str
+    cmd: str
+    params: dict[str, Any]
+    cmd_id: str | None = None
+    valid_for: float | None = None
+    urgent: bool = False
+
+    @property
+    def line(self) -> str:
+        return f"{self.node}/{self.channel}"
+
+    @property
+    def stops(self) -> bool:
+        return self.urgent or self.cmd in URGENT
+
+    @property
+    def content(self) -> dict[str, Any]:
+        params = json.dumps(self.params, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return {"node": self.node, "channel": self.channel, "cmd": self.cmd, "params": params}
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`created`, `known` (the same was there already) or `different` (its id is another command's), and the row."""
+
+    outcome: Literal["created", "known", "different"]
+    command: dict[str, Any]
+    cleared: int = 0
+    """Commands that a stop has taken out of the queue."""
+
+
+class Submitting:
+    """What users ask for."""
+
+    def __init__(self, database: Database, metrics: Metrics, valid: float) -> None:
+        self._database = database
+        self._metrics = metrics
+        self._valid = valid
+
+    async def submit(self, wanted: Wanted) -> Submitted:
+        """Keep a command. When this returns it is durable."""
+        cmd_id = wanted.cmd_id or f"c-{secrets.token_hex(10)}"
+        cleared = 0
+        async with self._database.transaction() as (connection, db):
+            if wanted.stops:
+                # Before the stop is there: what was claimed until now is on its way, and everything else stays here.
+                waits = sql("t.line = {line} AND t.cmd_id <> {cmd_id}", line=wanted.line, cmd_id=cmd_id)
+                taken_back = await db.move_many(
+                    Permit.cancel, where=waits, limit=1000, set={"why": f"stopped by {cmd_id}", "line": None}
+                )
+                cleared = len(taken_back)
+                await db.move_many(
+                    Command.send_failed,
+                    [answer.key for answer in taken_back],
+                    set={"error_message": f"stopped by {cmd_id}"},
+                )
+            dialect: Any = sqlite if self._database.dialect == "sqlite" else postgresql
+            now = (await connection.execute(select(store_now(connection)))).scalar_one()
+            made = await connection.execute(
+                dialect.insert(commands)
+                .values(
+                    cmd_id=cmd_id,
+                    **wanted.content,
+                    status=Status.QUEUED,
+                    permit=Allowance.ALLOWED,
+                    rank=0 if wanted.stops else 1,
+                    line=wanted.line,
+                    made_at=now,
+                    valid_until=now + timedelta(seconds=wanted.valid_for or self._valid),
+                    claims=0,
+                    publishes=0,
+                )
+                .on_conflict_do_nothing(index_elements=["cmd_id"])
+                .returning(commands.c.number)
+            )
+            created = made.first() is not None
+            row = (
+                (await connection.execute(select(commands).where(commands.c.cmd_id == cmd_id)))
+                .mappings()
+                .one()
+            )
+        same = {name: row[name] for name in wanted.content} == wanted.content
+        outcome: Literal["created", "known", "different"] = (
+            "created" if created else "known" if same else "different"
+        )
+        self._metrics.submitted.labels(outcome).inc()
+        if created:
+            await self._database.store.offer(Command.dispatch, [cmd_id])
+        return Submitted(outcome, shown(row), cleared)
+
+    async def cancel(self, cmd_id: str, by: str, reason: str) -> Answer[Any, Any]:
+        """Take a command back that waits; refused once it is on its way."""
+        why = f"cancelled by {by}: {reason}"
+        async with self._database.transaction() as (_, db):
+            answer = await db.move(
+                Permit.cancel, cmd_id, set={"why": why, "line": None}, by=by, reason=reason
+            )
+            if answer.won:
+                await db.move(Command.send_failed, cmd_id, set={"error_message": why}, by=by, reason=reason)
+        return answer
+
+    async def resend(self, cmd_id: str, by: str, reason: str) -> Answer[Any, Any]:
+        """Somebody takes it upon themselves that it is published (again), whatever a node may have done."""
+        async with self._database.transaction() as (connection, db):
+            line = (
+                await connection.execute(
+                    select(commands.c.node + "/" + commands.c.channel).where(commands.c.cmd_id == cmd_id)
+                )
+            ).scalar()
+            told = {"why": f"override by {by}: {reason}", "line": line, "overridden_by": by}
+            answer = await db.move(Permit.grant, cmd_id, set=told, by=by, reason=reason)
+            if answer.won:
+                await db.resolve(publish, cmd_id, arrived=False, by=by)
+        if answer.won:
+            await self._database.store.offer(Command.dispatch, [cmd_id])
+        return answer
+
+
+def shown(row: RowMapping | dict[str, Any]) -> dict[str, Any]:
+    """A command as the API shows it."""
+    told = dict(row)
+    told["params"] = json.loads(told["params"])
+    told["urgent"] = told["rank"] == 0
+    told["uncertain"] = told["publish_state"] in ("sending", "uncertain") and told["status"] in WAITING
+    told["ended"] = told["status"] not in (Status.QUEUED, Status.SENT, Status.ACK, Status.SEND_FAILED) or (
+        told["status"] == Status.SEND_FAILED and told["permit"] == Allowance.WITHDRAWN
+    )
+    for hidden in ("rank", "line", "claims", "published_by", "rests_until", "claimed_until"):
+        told.pop(hidden, None)
+    return told
