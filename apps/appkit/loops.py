@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 log = logging.getLogger("appkit.loops")
 
@@ -23,7 +23,8 @@ class Loop:
     name: str
     silent: float
     """Seconds after which it counts as stuck if it has not been heard of."""
-    heard: float = field(default_factory=time.monotonic)
+    heard: float | None = None
+    """When it last beat; none if it has not come to work yet."""
     failures: int = 0
     """In a row; a beat ends it."""
     last_error: str = ""
@@ -44,6 +45,8 @@ class Loop:
         """What is wrong, in words."""
         if self.failures:
             return f"failed {self.failures} times in a row, the last time with {self.last_error}"
+        if self.heard is None:
+            return "has not come to work yet"
         silence = time.monotonic() - self.heard
         return f"not heard of for {silence:.0f} s" if silence > self.silent else None
 

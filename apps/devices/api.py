@@ -1,8 +1,11 @@
 """The HTTP interface and the page."""
 
+import base64
+import binascii
 import secrets
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response, status
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
@@ -17,6 +20,7 @@ from devices.reading import Follower, all_nodes, counts, newest_refused, one_com
 from devices.service import Service
 from devices.submitting import Wanted
 from raceproof import Answer, svg
+from raceproof.intake import BadJson, parse
 
 HERE = Path(__file__).parent
 CommandId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
@@ -165,9 +169,6 @@ def _ask_for(app: FastAPI, token: str) -> None:
 def _has(request: Request, token: str) -> bool:
     kind, _, told = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "basic":
-        import base64
-        import binascii
-
         try:
             told = base64.b64decode(told, validate=True).decode().partition(":")[2]
         except (binascii.Error, UnicodeDecodeError):
@@ -236,18 +237,16 @@ def _pages(service: Service, follower: Follower) -> APIRouter:
     async def new(request: Request) -> Response:
         """The form of the page."""
         _check_origin(request)
-        form = await request.form()
-        import json
-
+        form = dict(parse_qsl((await request.body()).decode(errors="replace")))
         try:
             wanted = NewCommand(
-                node=str(form.get("node", "")),
-                channel=str(form.get("channel", "")),
-                cmd=str(form.get("cmd", "")),
-                params=json.loads(str(form.get("params") or "{}")),
-                urgent=bool(form.get("urgent")),
+                node=form.get("node", ""),
+                channel=form.get("channel", ""),
+                cmd=form.get("cmd", ""),
+                params=parse((form.get("params") or "{}").encode()),
+                urgent="urgent" in form,
             )
-        except ValueError as error:
+        except (BadJson, ValueError) as error:
             return await render("refused.html", code=422, why=str(error))
         done = await service.submitting.submit(Wanted(**wanted.model_dump()))
         return RedirectResponse(f"command/{done.command['cmd_id']}", status.HTTP_303_SEE_OTHER)

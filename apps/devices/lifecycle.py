@@ -131,7 +131,9 @@ class Presence(StrEnum):
     ONLINE = "ONLINE"
 
 
-class Node(Lifecycle[Presence], table="nodes", key="path", column="state", terminal=()):
+class Node(
+    Lifecycle[Presence], table="nodes", key="path", column="state", initial=tuple(Presence), terminal=()
+):
     """A node, by its last will and its heartbeats."""
 
     appear = move(Presence.OFFLINE, to=Presence.ONLINE, stamp="changed_at")

@@ -9,6 +9,8 @@ import asyncio
 import hashlib
 import json
 import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import aiomqtt
@@ -18,22 +20,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appkit.database import Database, store_now
 from appkit.loops import Loop
-from devices.lifecycle import Permit, responses
-from devices.marks import (
-    Marked,
-    mark_command_ack,
-    mark_command_busy,
-    mark_command_done,
-    mark_command_failed,
-    mark_command_invalid,
-    mark_command_no_effect,
-    mark_command_timeout,
-)
+from appkit.together import Together
+from devices.lifecycle import Command, Permit, Status, responses
 from devices.messages import Malformed, Response, Topics, read_response
 from devices.metrics import Metrics
 from devices.presence import Presences
 from devices.tables import commands, evidence, refused_responses
-from raceproof import Arrival, AsyncStore, Claim, Finished, Worker
+from raceproof import Arrival, AsyncStore, Claim, Finished, Move, Worker
 
 log = logging.getLogger("devices.listener")
 
@@ -41,6 +34,39 @@ IN_HAND = 500
 """Messages that are being stored at once; the broker holds the rest."""
 KEPT_BYTES = 2000
 """Of a message that is refused."""
+
+
+_ERROR = ("error_code", "error_message", "result_code")
+MEANS: dict[str, tuple[Move[Status], tuple[str, ...]]] = {
+    "ACK": (Command.ack, ()),
+    "DONE": (Command.done, ("duration_ms", "result_code")),
+    "NO_EFFECT": (Command.no_effect, ("duration_ms",)),
+    "ERROR": (Command.failed, _ERROR),
+    "INVALID": (Command.invalid, _ERROR),
+    "BUSY": (Command.busy, _ERROR),
+    "TIMEOUT": (Command.timeout, ()),
+}
+"""What a status in a response does to its command: the same moves as those of `devices.marks`."""
+REFUSED = {"unknown": "nobody has sent this command", "forged": "another node was asked"}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Heard:
+    """A response that was stored and is to be acted on."""
+
+    topic: str
+    event_id: str
+    body: bytes
+    response: Response
+
+    @classmethod
+    def of(cls, claim: Claim[Any, Any]) -> "Heard":
+        body = bytes(claim.row["body"])
+        topic = json.loads(claim.row["headers"])["topic"]
+        return cls(topic, claim.row["event_id"], body, read_response(body))
+
+    def columns(self, names: Sequence[str]) -> dict[str, Any]:
+        return {name: getattr(self.response, name) for name in names}
 
 
 class Listener:
@@ -55,6 +81,7 @@ class Listener:
         self._metrics = metrics
         self._topics = topics
         self._instance = instance
+        self._together = Together(self._act_on_all)
 
     async def run(self, options: dict[str, Any], loop: Loop) -> None:
         """Listen until the connection breaks."""
@@ -107,79 +134,86 @@ class Listener:
             self.act,
             finish=responses.finish,
             by=self._instance,
-            parallel=20,
+            parallel=200,
             poll=0.5,
             returning=["event_id", "body", "headers"],
         )
 
-    async def act(self, claim: Claim[Any, Any]) -> type[Finished] | None:
+    async def act(self, claim: Claim[Any, Any]) -> type[Finished]:
         """What a response means for its command, in one transaction with its end in the inbox."""
-        body, topic = bytes(claim.row["body"]), json.loads(claim.row["headers"])["topic"]
-        response = read_response(body)
-        async with self._database.transaction() as (connection, db):
-            found = (
-                await connection.execute(
-                    select(commands.c.node, commands.c.channel).where(commands.c.cmd_id == response.cmd_id)
-                )
-            ).first()
-            if found is None or self._topics.response(*found) != topic:
-                why = "nobody has sent this command" if found is None else "another node was asked"
-                outcome = "unknown" if found is None else "forged"
-                await _keep_refused(connection, topic, body, why)
-            else:
-                outcome = await _apply(connection, db, response, claim.row["event_id"], body)
-            (await db.move(responses.finish, claim)).must()
-        self._metrics.responses.labels(response.status, outcome).inc()
+        await self._together.ask(claim)
         return Finished
+
+    async def _act_on_all(self, claims: Sequence[Claim[Any, Any]]) -> list[None]:
+        """Responses that come together share the transaction; of one command there is at most one among them."""
+        heard = [Heard.of(claim) for claim in claims]
+        async with self._database.transaction() as (connection, db):
+            outcomes = await self._mark_all(connection, db, heard)
+            for answer in await db.move_many(responses.finish, claims):
+                answer.must()
+        for one, outcome in zip(heard, outcomes, strict=True):
+            self._metrics.responses.labels(one.response.status, outcome).inc()
+        return [None] * len(claims)
+
+    async def _mark_all(
+        self, connection: AsyncConnection, db: AsyncStore, heard: Sequence[Heard]
+    ) -> list[str]:
+        ids = [one.response.cmd_id for one in heard]
+        asked = await connection.execute(
+            select(commands.c.cmd_id, commands.c.node, commands.c.channel).where(commands.c.cmd_id.in_(ids))
+        )
+        topics = {cmd_id: self._topics.response(node, channel) for cmd_id, node, channel in asked}
+        outcomes: dict[Heard, str] = {}
+        for one in heard:
+            if one.response.cmd_id not in topics:
+                outcomes[one] = "unknown"
+            elif topics[one.response.cmd_id] != one.topic:
+                outcomes[one] = "forged"
+        genuine = [one for one in heard if one not in outcomes]
+        for status in dict.fromkeys(one.response.status for one in genuine):
+            told = {one.response.cmd_id: one for one in genuine if one.response.status == status}
+            move, names = MEANS[status]
+            for answer in await db.move_many(
+                move, {cmd_id: one.columns(names) for cmd_id, one in told.items()} if names else list(told)
+            ):
+                refused = answer.outcome == "refused"
+                outcomes[told[str(answer.key)]] = "late" if refused else answer.outcome
+        await self._keep(connection, {one: outcomes[one] for one in genuine})
+        for one in heard:
+            if one not in genuine:
+                await _keep_refused(connection, one.topic, one.body, REFUSED[outcomes[one]])
+        late = [one for one in genuine if outcomes[one] == "late"]
+        if late:
+            why = {
+                one.response.cmd_id: {"why": f"the node says {one.response.status}", "line": None}
+                for one in late
+            }
+            await db.move_many(Permit.withdraw, why, by="listener")
+        return [outcomes[one] for one in heard]
+
+    async def _keep(self, connection: AsyncConnection, taken: Mapping[Heard, str]) -> None:
+        if not taken:
+            return
+        dialect: Any = sqlite if self._database.dialect == "sqlite" else postgresql
+        now = (await connection.execute(select(store_now(connection)))).scalar_one()
+        rows = [
+            {
+                "cmd_id": one.response.cmd_id,
+                "status": one.response.status,
+                "told_at_ms": one.response.ts,
+                "body": one.body.decode(),
+                "outcome": outcome,
+                "event_id": one.event_id,
+                "at": now,
+            }
+            for one, outcome in taken.items()
+        ]
+        await connection.execute(dialect.insert(evidence).on_conflict_do_nothing(), rows)
 
     async def _refuse(self, topic: str, body: bytes, why: str, outcome: str) -> None:
         async with self._database.transaction() as (connection, _):
             await _keep_refused(connection, topic, body, why)
         self._metrics.responses.labels("none", outcome).inc()
-
-
-async def _apply(
-    connection: AsyncConnection, db: AsyncStore, response: Response, event_id: str, body: bytes
-) -> str:
-    answer = await _mark(response, db)
-    outcome = "late" if answer.outcome == "refused" else answer.outcome
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    await connection.execute(
-        dialect.insert(evidence)
-        .values(
-            cmd_id=response.cmd_id,
-            status=response.status,
-            told_at_ms=response.ts,
-            body=body.decode(),
-            outcome=outcome,
-            event_id=event_id,
-            at=store_now(connection),
-        )
-        .on_conflict_do_nothing()
-    )
-    if outcome == "late":
-        why = f"the node says {response.status}"
-        await db.move(Permit.withdraw, response.cmd_id, set={"why": why, "line": None}, by="listener")
-    return outcome
-
-
-async def _mark(response: Response, db: AsyncStore) -> Marked:
-    cmd_id, error = response.cmd_id, (response.error_code, response.error_message, response.result_code)
-    match response.status:
-        case "ACK":
-            return await mark_command_ack(cmd_id, db=db)
-        case "DONE":
-            return await mark_command_done(cmd_id, response.duration_ms, response.result_code, db=db)
-        case "NO_EFFECT":
-            return await mark_command_no_effect(cmd_id, response.duration_ms, db=db)
-        case "INVALID":
-            return await mark_command_invalid(cmd_id, *error, db=db)
-        case "BUSY":
-            return await mark_command_busy(cmd_id, *error, db=db)
-        case "TIMEOUT":
-            return await mark_command_timeout(cmd_id, db=db)
-        case _:
-            return await mark_command_failed(cmd_id, *error, db=db)
 
 
 async def _keep_refused(connection: AsyncConnection, topic: str, body: bytes, why: str) -> None:

@@ -91,7 +91,8 @@ class Presences:
                 told: dict[str, Any] = {"heard_at": now} if one.alive else {}
                 told |= {"booted_at": now} if one.booted else {}
                 told |= {"details": one.details} if one.details else {}
-                first = {"path": path, "state": Presence.OFFLINE, "heard_at": now, **told}
+                state = Presence.ONLINE if one.alive else Presence.OFFLINE
+                first = {"path": path, "state": state, "heard_at": now, **told}
                 write = dialect.insert(nodes).values(**first)
                 write = (
                     write.on_conflict_do_update(index_elements=["path"], set_=told)

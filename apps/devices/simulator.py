@@ -142,10 +142,10 @@ class Node:
         if cmd not in COMMANDS:
             await self._say(where, self._response(cmd_id, "INVALID", error_code="unknown_command"))
             return
+        self._working.add(cmd_id)
         reordered = chance.random() < trouble.reorder
         if not reordered and chance.random() >= trouble.skip_ack:
             await self._say(where, self._response(cmd_id, "ACK"))
-        self._working.add(cmd_id)
         self.executed.times[cmd_id] += 1  # from here on it has happened
         if chance.random() < trouble.reboot:
             await self.reboot()

@@ -94,7 +94,7 @@ async def _ours(url: str, broker: str, number: int) -> tuple[float, list[float]]
             for place in range(number):
                 await places.acquire()
                 group.create_task(one(place))
-        await until(all_sent, 120, every=0.05)
+        await until(all_sent, 120, every=0.1)
         took = time.perf_counter() - began
         async with service.database.read() as connection:
             return took, await submit_to_sent(connection)

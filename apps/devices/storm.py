@@ -30,8 +30,10 @@ from raceproof.intake import Secret
 from raceproof.testing import MqttServer, mqtt, postgres
 
 CHANNELS = ("pump", "relay")
+AFTERMATH = 15.0
+"""Seconds for which the trouble goes on after the last command was submitted."""
 PATIENCE = 240.0
-"""Seconds for everything to end after the last command was submitted."""
+"""Seconds for everything to end after that."""
 
 
 async def blow(number: int, nodes: int, database: str, output: str) -> int:
@@ -69,17 +71,17 @@ async def blow(number: int, nodes: int, database: str, output: str) -> int:
             simulating = asyncio.create_task(simulator.run(heartbeat=5))
             await _ready(urls, instances)
             began = time.monotonic()
-            trouble = asyncio.create_task(instances.trouble(services, every=4))
+            trouble = asyncio.create_task(instances.trouble(services, every=6))
             restarted: list[float] = []
             restarts = asyncio.create_task(_restarting(broker, restarted, every=15))
             async with open_database(url, MIGRATIONS, own_tables) as opened:
                 submitted = await _submit(number, urls, list(simulator.nodes), report)
-                ended = await _all_end(opened, number)
+                ended = await _all_end(opened, number, AFTERMATH)
                 for task in (trouble, restarts):
                     task.cancel()
                 await asyncio.gather(trouble, restarts, return_exceptions=True)
                 await _start_again(services)
-                ended = ended or await _all_end(opened, number)
+                ended = ended or await _all_end(opened, number, PATIENCE)
                 await asyncio.sleep(2)  # late responses may still come
                 report.counts["seconds"] = round(time.monotonic() - began, 1)
                 report.counts["instances killed"] = instances.kills
@@ -174,7 +176,7 @@ async def _submit(
 _ENDED = (Status.DONE, Status.NO_EFFECT, Status.ERROR, Status.INVALID, Status.BUSY, Status.TIMEOUT)
 
 
-async def _all_end(opened: Database, number: int) -> bool:
+async def _all_end(opened: Database, number: int, seconds: float) -> bool:
     with Bar("commands ended", number) as bar:
 
         async def ended() -> bool:
@@ -188,7 +190,7 @@ async def _all_end(opened: Database, number: int) -> bool:
             bar.at(over)
             return bool(over >= number)
 
-        return await until(ended, PATIENCE, every=0.5)
+        return await until(ended, seconds, every=0.5)
 
 
 async def _start_again(services: list[Instance]) -> None:

@@ -6,15 +6,18 @@ its channel, in the same transaction, and comes before every other line.
 
 import json
 import secrets
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import RowMapping
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appkit.database import Database, store_now
+from appkit.together import Together
 from devices.lifecycle import WAITING, Allowance, Command, Permit, Status, publish
 from devices.metrics import Metrics
 from devices.tables import commands
@@ -67,57 +70,69 @@ class Submitting:
         self._database = database
         self._metrics = metrics
         self._valid = valid
+        self._together = Together(self._keep_all)
 
     async def submit(self, wanted: Wanted) -> Submitted:
         """Keep a command. When this returns it is durable."""
-        cmd_id = wanted.cmd_id or f"c-{secrets.token_hex(10)}"
-        cleared = 0
+        named = wanted if wanted.cmd_id else replace(wanted, cmd_id=f"c-{secrets.token_hex(10)}")
+        done = await (self._stop(named) if named.stops else self._together.ask(named))
+        self._metrics.submitted.labels(done.outcome).inc()
+        return done
+
+    async def _keep_all(self, many: Sequence[Wanted]) -> list[Submitted]:
+        async with self._database.transaction() as (connection, _):
+            done = await self._keep(connection, many)
+        await self._offer(done)
+        return done
+
+    async def _offer(self, done: Sequence[Submitted]) -> None:
+        """Wake up dispatchers."""
+        if created := [one.command["cmd_id"] for one in done if one.outcome == "created"]:
+            await self._database.store.offer(Command.dispatch, created)
+
+    async def _stop(self, wanted: Wanted) -> Submitted:
+        """What waits in its channel is taken back before the stop is there: what is claimed by then is on its way."""
+        why = f"stopped by {wanted.cmd_id}"
         async with self._database.transaction() as (connection, db):
-            if wanted.stops:
-                # Before the stop is there: what was claimed until now is on its way, and everything else stays here.
-                waits = sql("t.line = {line} AND t.cmd_id <> {cmd_id}", line=wanted.line, cmd_id=cmd_id)
-                taken_back = await db.move_many(
-                    Permit.cancel, where=waits, limit=1000, set={"why": f"stopped by {cmd_id}", "line": None}
-                )
-                cleared = len(taken_back)
-                await db.move_many(
-                    Command.send_failed,
-                    [answer.key for answer in taken_back],
-                    set={"error_message": f"stopped by {cmd_id}"},
-                )
-            dialect: Any = sqlite if self._database.dialect == "sqlite" else postgresql
-            now = (await connection.execute(select(store_now(connection)))).scalar_one()
-            made = await connection.execute(
-                dialect.insert(commands)
-                .values(
-                    cmd_id=cmd_id,
-                    **wanted.content,
-                    status=Status.QUEUED,
-                    permit=Allowance.ALLOWED,
-                    rank=0 if wanted.stops else 1,
-                    line=wanted.line,
-                    made_at=now,
-                    valid_until=now + timedelta(seconds=wanted.valid_for or self._valid),
-                    claims=0,
-                    publishes=0,
-                )
-                .on_conflict_do_nothing(index_elements=["cmd_id"])
-                .returning(commands.c.number)
+            waits = sql("t.line = {line} AND t.cmd_id <> {cmd_id}", line=wanted.line, cmd_id=wanted.cmd_id)
+            taken_back = await db.move_many(
+                Permit.cancel, where=waits, limit=1000, set={"why": why, "line": None}
             )
-            created = made.first() is not None
-            row = (
-                (await connection.execute(select(commands).where(commands.c.cmd_id == cmd_id)))
-                .mappings()
-                .one()
-            )
-        same = {name: row[name] for name in wanted.content} == wanted.content
-        outcome: Literal["created", "known", "different"] = (
-            "created" if created else "known" if same else "different"
-        )
-        self._metrics.submitted.labels(outcome).inc()
-        if created:
-            await self._database.store.offer(Command.dispatch, [cmd_id])
-        return Submitted(outcome, shown(row), cleared)
+            keys = [answer.key for answer in taken_back]
+            await db.move_many(Command.send_failed, keys, set={"error_message": why})
+            (done,) = await self._keep(connection, [wanted])
+        await self._offer([done])
+        return replace(done, cleared=len(keys))
+
+    async def _keep(self, connection: AsyncConnection, many: Sequence[Wanted]) -> list[Submitted]:
+        """Insert what is new, all of it in one statement, and compare the rest with what is there."""
+        dialect: Any = sqlite if self._database.dialect == "sqlite" else postgresql
+        now = (await connection.execute(select(store_now(connection)))).scalar_one()
+        first = {wanted.cmd_id: wanted for wanted in reversed(many)}  # of several with one id, the first
+        write = dialect.insert(commands).on_conflict_do_nothing(index_elements=["cmd_id"]).returning(commands)
+        made = await connection.execute(write, [self._row(wanted, now) for wanted in first.values()])
+        rows = {row["cmd_id"]: row for row in made.mappings()}
+        created = {cmd_id: first[cmd_id] for cmd_id in rows}
+        if missing := first.keys() - rows.keys():
+            found = await connection.execute(select(commands).where(commands.c.cmd_id.in_(missing)))
+            rows |= {row["cmd_id"]: row for row in found.mappings()}
+        return [
+            _submitted(wanted, rows[wanted.cmd_id], created.get(wanted.cmd_id) is wanted) for wanted in many
+        ]
+
+    def _row(self, wanted: Wanted, now: datetime) -> dict[str, Any]:
+        return {
+            "cmd_id": wanted.cmd_id,
+            **wanted.content,
+            "status": Status.QUEUED,
+            "permit": Allowance.ALLOWED,
+            "rank": 0 if wanted.stops else 1,
+            "line": wanted.line,
+            "made_at": now,
+            "valid_until": now + timedelta(seconds=wanted.valid_for or self._valid),
+            "claims": 0,
+            "publishes": 0,
+        }
 
     async def cancel(self, cmd_id: str, by: str, reason: str) -> Answer[Any, Any]:
         """Take a command back that waits; refused once it is on its way."""
@@ -145,6 +160,11 @@ class Submitting:
         if answer.won:
             await self._database.store.offer(Command.dispatch, [cmd_id])
         return answer
+
+
+def _submitted(wanted: Wanted, row: RowMapping, created: bool) -> Submitted:
+    same = {name: row[name] for name in wanted.content} == wanted.content
+    return Submitted("created" if created else "known" if same else "different", shown(row))
 
 
 def shown(row: RowMapping | dict[str, Any]) -> dict[str, Any]:

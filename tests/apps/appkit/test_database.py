@@ -43,7 +43,9 @@ async def test_each_migration_is_applied_once_also_by_many_at_once(url: str, mig
 
 
 async def test_a_migration_that_fails_leaves_nothing_behind(url: str, migrations: Path) -> None:
-    (migrations / "003_broken.sql").write_text("INSERT INTO notes (note) VALUES ('half');\nINSERT INTO nowhere VALUES (1);")
+    (migrations / "003_broken.sql").write_text(
+        "INSERT INTO notes (note) VALUES ('half');\nINSERT INTO nowhere VALUES (1);"
+    )
     with pytest.raises(Exception, match="nowhere"):
         async with open_database(url, migrations, lambda _: []):
             pass
@@ -72,10 +74,14 @@ async def test_a_moment_comes_back_as_it_was_given(url: str, migrations: Path) -
 
 async def test_a_transaction_that_raises_is_rolled_back(url: str, migrations: Path) -> None:
     async with open_database(url, migrations, lambda _: []) as database:
-        with pytest.raises(RuntimeError):
+
+        async def interrupted() -> None:
             async with database.transaction() as (connection, _):
                 await connection.execute(text("INSERT INTO notes (note) VALUES ('never')"))
                 raise RuntimeError
+
+        with pytest.raises(RuntimeError):
+            await interrupted()
         async with database.read() as connection:
             assert "never" not in (await connection.execute(text("SELECT note FROM notes"))).scalars().all()
 

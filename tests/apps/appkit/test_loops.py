@@ -1,6 +1,7 @@
 """A loop that fails, hangs or ends is seen by whoever asks for the health of the service."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -13,8 +14,8 @@ def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REST", 0.001)
 
 
-async def until(condition: object) -> None:
-    while not condition():  # type: ignore[operator]
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
@@ -55,7 +56,10 @@ async def test_a_loop_that_hangs_is_noticed() -> None:
 
     async with Loops() as loops:
         loop = loops.start("worker", body, silent=10)
+        assert loops.health() == {"worker": "has not come to work yet"}
+        loop.beat()
         assert loops.healthy
+        assert loop.heard is not None
         loop.heard -= 11
         assert loops.health() == {"worker": "not heard of for 11 s"}
 

@@ -136,6 +136,11 @@ async def started(settings: Settings) -> AsyncIterator[Running]:
         app = device_app(service, loops, metrics, follower, token)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://devices") as client:
+
+            async def healthy() -> bool:
+                return loops.healthy
+
+            await eventually(healthy)
             yield Running(service, loops, client, settings)
 
 

@@ -96,7 +96,6 @@ async def test_what_waits_can_be_cancelled_and_what_was_sent_cannot(
     service: Running, node: PlayedNode
 ) -> None:
     told = {"by": "ann", "reason": "a mistake"}
-    await node.about("heartbeat")
     await node.about("lwt", b"offline")
     await eventually(lambda: _is(service, "OFFLINE"))
     await service.submit("c-1")

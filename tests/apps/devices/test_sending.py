@@ -144,22 +144,26 @@ async def test_two_instances_publish_nothing_twice(settings_of: Callable[..., Se
 
 
 async def test_a_stop_clears_what_waits_in_its_channel_and_comes_first(
-    service: Running, node: PlayedNode
+    settings_of: Callable[..., Settings],
 ) -> None:
-    await node.about("lwt", b"offline")
-    await eventually(lambda: _offline(service))
-    for number in range(5):
-        await service.submit(f"c-{number}", cmd="run_pump", params={"duration_ms": 1000})
-    await service.submit("other", channel="relay", cmd="set_relay", params={"state": True})
-    stopped = (await service.submit("stop-1", cmd="stop", params={})).json()
-    assert stopped["cleared"] == 5
-    await node.about("heartbeat")
-    heard = [(await node.next())["cmd_id"] for _ in range(2)]
-    assert heard == ["stop-1", "other"]
-    for number in range(5):
-        found = await service.show(f"c-{number}")
-        assert (found["status"], found["ended"], found["why"]) == ("SEND_FAILED", True, "stopped by stop-1")
-    assert node.heard.empty()
+    async with started(settings_of(parallel=1)) as service, played(service.settings) as node:
+        await node.about("lwt", b"offline")
+        await eventually(lambda: _offline(service))
+        for number in range(5):
+            await service.submit(f"c-{number}", cmd="run_pump", params={"duration_ms": 1000})
+        await service.submit("other", channel="relay", cmd="set_relay", params={"state": True})
+        stopped = (await service.submit("stop-1", cmd="stop", params={})).json()
+        assert stopped["cleared"] == 5
+        await node.about("heartbeat")
+        assert [(await node.next())["cmd_id"] for _ in range(2)] == ["stop-1", "other"]
+        for number in range(5):
+            found = await service.show(f"c-{number}")
+            assert (found["status"], found["ended"], found["why"]) == (
+                "SEND_FAILED",
+                True,
+                "stopped by stop-1",
+            )
+        assert node.heard.empty()
 
 
 async def _offline(service: Running) -> bool:

@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
+
 from devices.messages import Topics, signed_command
 from devices.simulator import REMEMBERED, Node, Trouble, paths
-
 from raceproof.intake import Secret
 
 SECRET = Secret("a secret of at least sixteen")
