@@ -105,7 +105,6 @@ class Loops:
             # messages of drivers may carry a DSN or a row: the type says enough
             loop.last_error = type(error).__name__
             rest = min(REST * 2 ** (loop.failures - 1), LONGEST_REST)
-            log.warning(
-                "loop %s ended with %s, again in %.0f s", loop.name, loop.last_error, rest, exc_info=error
-            )
+            log.warning("loop %s ended with %s, again in %.0f s", loop.name, loop.last_error, rest)
+            log.debug("loop %s", loop.name, exc_info=error)
             await asyncio.sleep(rest)

@@ -4,7 +4,7 @@ Pages are rendered on the server and everything that they load comes from there.
 """
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ async def _refuse(status: int, why: str, send: Send) -> None:
 def templates(folder: Path) -> Environment:
     """Templates that escape everything and that know of no missing name."""
     return Environment(
-        loader=FileSystemLoader([folder, STATIC.parent / "templates"]),
+        loader=FileSystemLoader(folder),
         autoescape=select_autoescape(default=True),
         undefined=StrictUndefined,
         enable_async=True,
@@ -155,10 +155,3 @@ def same_origin(request: Request) -> bool:
         return site in ("same-origin", "none")
     origin = request.headers.get("origin")
     return origin is None or origin.split("://", 1)[-1] == request.headers.get("host")
-
-
-def problems_of(checks: dict[str, str]) -> Iterator[str]:
-    """What is not `ok`, in words."""
-    for name, said in checks.items():
-        if said != "ok":
-            yield f"{name}: {said}"

@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response, status
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
-from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from appkit.loops import Loops
@@ -60,7 +59,6 @@ def device_app(
 ) -> FastAPI:
     """The application; with a token, everything but `/health` asks for it."""
     app = web_app("devices", loops, metrics.registry, version="0.1.0")
-    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     if token is not None:
         _ask_for(app, token)
     app.include_router(_commands(service, follower))

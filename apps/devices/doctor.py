@@ -30,7 +30,8 @@ async def _findings(settings: Settings, fix: bool) -> Any:
             yield _fine("database", database.dialect)
             for lifecycle in (Command, Permit, Node):
                 for found in await database.store.verify(lifecycle):
-                    yield _problem("declaration", str(found), "raceproof verify --app devices.lifecycle")
+                    if found.level != "ok":
+                        yield _problem(f"declaration of {lifecycle.__name__}", found.what, found.repair)
             async with database.read() as connection:
                 for check, statement, repair in _questions():
                     number = (await connection.execute(statement)).scalar_one()
