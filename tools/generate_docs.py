@@ -47,7 +47,11 @@ _REGION = re.compile(r"^\s*(?:#|--) docs: (\w+)\n", re.MULTILINE)
 
 def pages() -> list[Path]:
     """Every page that may have generated parts."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "apps").glob("*/README.md"))]
+    return [
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted((ROOT / "apps").glob("*/README.md")),
+    ]
 
 
 def fill(text: str) -> str:

@@ -5,6 +5,7 @@ must hold does not.
 """
 
 import asyncio
+import ctypes
 import json
 import os
 import random
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +81,12 @@ class Instance:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                self._command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
         self.starts += 1
 
@@ -116,6 +122,11 @@ class Instance:
         )
 
 
+def _die_with_parent() -> None:
+    """In the child, on Linux: a storm that is killed leaves nobody behind."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class Instances:
     """Several of them, ended together; killed one at a time while `trouble` runs."""
 
@@ -140,12 +151,20 @@ class Instances:
         one.start()
         return one
 
-    async def trouble(self, victims: Sequence[Instance], every: float, seed: int = 0) -> None:
-        """Kill one of them every few seconds and begin it again, until this is cancelled."""
+    async def trouble(
+        self,
+        victims: Sequence[Instance],
+        every: float,
+        seed: int = 0,
+        is_up: Callable[[Instance], Awaitable[bool]] | None = None,
+    ) -> None:
+        """Kill one of them every few seconds and begin it again, until this is cancelled; with `is_up`, one that works."""
         choose = random.Random(seed)
         while True:
             await asyncio.sleep(every * choose.uniform(0.6, 1.4))
             victim = choose.choice(victims)
+            if is_up is not None and not await is_up(victim):
+                continue  # on a busy machine a process that is killed while it starts would never come to work
             await asyncio.to_thread(victim.kill)
             self.kills += 1
             victim.start()

@@ -15,6 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from appkit.access import same_origin as same_origin
 from appkit.loops import Loops
 from raceproof import count_decisions
 from raceproof.intake import BadJson, parse
@@ -146,12 +147,3 @@ def event_stream(events: AsyncIterable[tuple[str, dict[str, Any]]]) -> Streaming
             )
 
     return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-
-
-def same_origin(request: Request) -> bool:
-    """Whether a change comes from a page of ours, or from no page at all."""
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        return site in ("same-origin", "none")
-    origin = request.headers.get("origin")
-    return origin is None or origin.split("://", 1)[-1] == request.headers.get("host")

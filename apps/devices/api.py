@@ -1,18 +1,16 @@
 """The HTTP interface and the page."""
 
-import base64
-import binascii
-import secrets
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response, status
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from appkit.access import ask_for, check_origin
 from appkit.loops import Loops
-from appkit.web import event_stream, same_origin, templates, web_app
+from appkit.web import event_stream, templates, web_app
 from devices.lifecycle import Command, Status
 from devices.metrics import Metrics
 from devices.reading import Follower, all_nodes, counts, newest_refused, one_command, page_of_commands
@@ -60,7 +58,7 @@ def device_app(
     """The application; with a token, everything but `/health` asks for it."""
     app = web_app("devices", loops, metrics.registry, version="0.1.0")
     if token is not None:
-        _ask_for(app, token)
+        ask_for(app, token)
     app.include_router(_commands(service, follower))
     app.include_router(_pages(service, follower))
     return app
@@ -74,7 +72,7 @@ def _commands(service: Service, follower: Follower) -> APIRouter:
     @api.post("/commands", status_code=201, responses={200: {}, 201: {}, 409: {"model": Problem}})
     async def submit(wanted: NewCommand, request: Request, response: Response) -> dict[str, Any]:
         """Keep a command: 201 if it is new, 200 if the same was there already, 409 if its id is another command's."""
-        _check_origin(request)
+        check_origin(request)
         done = await service.submitting.submit(Wanted(**wanted.model_dump()))
         if done.outcome == "different":
             raise HTTPException(409, f"{wanted.cmd_id} is the id of another command, with other content")
@@ -109,14 +107,14 @@ def _commands(service: Service, follower: Follower) -> APIRouter:
     @api.post("/commands/{cmd_id}/cancel", responses={**missing, 409: {"model": Problem}})
     async def cancel(cmd_id: CommandId, told: Reason, request: Request) -> dict[str, Any]:
         """Take it back while it waits; 409 once it is on its way or beyond."""
-        _check_origin(request)
+        check_origin(request)
         _check(await service.submitting.cancel(cmd_id, told.by, told.reason))
         return await _found(cmd_id)
 
     @api.post("/commands/{cmd_id}/resend", responses={**missing, 409: {"model": Problem}})
     async def resend(cmd_id: CommandId, told: Reason, request: Request) -> dict[str, Any]:
         """Publish a withdrawn command after all: an override, which may be a second dose, and which has your name on it."""
-        _check_origin(request)
+        check_origin(request)
         _check(await service.submitting.resend(cmd_id, told.by, told.reason))
         return await _found(cmd_id)
 
@@ -144,34 +142,6 @@ def _check(answer: Answer[Any, Any]) -> None:
         raise HTTPException(404, f"there is no command {answer.key}")
     if not answer.won:
         raise HTTPException(409, str(answer))
-
-
-def _check_origin(request: Request) -> None:
-    if not same_origin(request):
-        raise HTTPException(403, "a page of another origin may not change anything here")
-
-
-def _ask_for(app: FastAPI, token: str) -> None:
-    """As a bearer token, or as the password of a browser's own login."""
-
-    @app.middleware("http")
-    async def ask(request: Request, proceed: Any) -> Response:
-        if request.url.path != "/health" and not _has(request, token):
-            return JSONResponse(
-                {"error": "a token is needed"}, 401, headers={"WWW-Authenticate": 'Basic realm="devices"'}
-            )
-        answer: Response = await proceed(request)
-        return answer
-
-
-def _has(request: Request, token: str) -> bool:
-    kind, _, told = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() == "basic":
-        try:
-            told = base64.b64decode(told, validate=True).decode().partition(":")[2]
-        except (binascii.Error, UnicodeDecodeError):
-            return False
-    return secrets.compare_digest(told.encode(), token.encode())
 
 
 Tab = Literal["all", "open", "trouble"]
@@ -234,7 +204,7 @@ def _pages(service: Service, follower: Follower) -> APIRouter:
     @pages.post("/new")
     async def new(request: Request) -> Response:
         """The form of the page."""
-        _check_origin(request)
+        check_origin(request)
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
         try:
             wanted = NewCommand(

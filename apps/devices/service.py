@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from appkit.database import Database, open_database
 from appkit.loops import Loop, Loops
+from appkit.working import scheduled, working
 from devices import marks
 from devices.dispatcher import Dispatcher
 from devices.listener import Listener
@@ -21,7 +21,6 @@ from devices.settings import Settings, broker_options
 from devices.submitting import Submitting
 from devices.tables import own_tables
 from devices.upkeep import Upkeep
-from raceproof import Worker
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -61,9 +60,9 @@ async def running(
             loops.start("publisher", publisher.run)
             loops.start("listener", lambda loop: listener.run(options, loop))
             loops.start("presence", presences.run)
-            loops.start("dispatcher", _working(workers[0]))
-            loops.start("responses", _working(workers[1]))
-            loops.start("upkeep", _scheduled(scheduler))
+            loops.start("dispatcher", working(workers[0]))
+            loops.start("responses", working(workers[1]))
+            loops.start("upkeep", scheduled(scheduler))
             loops.start("figures", measure)
             loops.start("follower", follower.run)
             try:
@@ -73,32 +72,3 @@ async def running(
                 for worker in workers:
                     worker.stop()
                 await loops.drain("dispatcher", "responses", "upkeep", seconds=10)
-
-
-def _working(worker: Worker) -> Any:
-    async def run(loop: Loop) -> None:
-        await _watched(loop, worker.run(), worker)
-
-    return run
-
-
-def _scheduled(scheduler: Any) -> Any:
-    async def run(loop: Loop) -> None:
-        await _watched(loop, scheduler.run(), None)
-
-    return run
-
-
-async def _watched(loop: Loop, work: Any, worker: Worker | None) -> None:
-    """Beats while the worker asks the store for work; one that hangs is noticed."""
-    task = asyncio.ensure_future(work)
-    try:
-        while not task.done():
-            if worker is None or worker.silent_for < loop.silent / 2:
-                loop.beat()
-            await asyncio.wait([task], timeout=1)
-        await task
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task])

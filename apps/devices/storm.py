@@ -71,7 +71,10 @@ async def blow(number: int, nodes: int, database: str, output: str) -> int:
             simulating = asyncio.create_task(simulator.run(heartbeat=5))
             await _ready(urls, instances)
             began = time.monotonic()
-            trouble = asyncio.create_task(instances.trouble(services, every=6))
+            addresses = dict(zip(services, urls, strict=True))
+            trouble = asyncio.create_task(
+                instances.trouble(services, every=4, is_up=lambda one: _healthy([addresses[one]]))
+            )
             restarted: list[float] = []
             restarts = asyncio.create_task(_restarting(broker, restarted, every=15))
             async with open_database(url, MIGRATIONS, own_tables) as opened:
@@ -115,18 +118,16 @@ async def temporary_database(kind: str, folder: Path) -> AsyncIterator[str]:
 
 
 async def _ready(urls: list[str], instances: Instances) -> None:
+    if not await until(lambda: _healthy(urls), 120):
+        raise SystemExit("the instances did not start:\n" + "\n".join(one.tail() for one in instances.all))
+
+
+async def _healthy(urls: list[str]) -> bool:
     async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
-
-        async def healthy() -> bool:
-            try:
-                return all([(await client.get(f"{url}/health")).status_code == 200 for url in urls])
-            except httpx.HTTPError:
-                return False
-
-        if not await until(healthy, 60):
-            raise SystemExit(
-                "the instances did not start:\n" + "\n".join(one.tail() for one in instances.all)
-            )
+        try:
+            return all([(await client.get(f"{url}/health")).status_code == 200 for url in urls])
+        except httpx.HTTPError:
+            return False
 
 
 async def _submit(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+
 from devices.settings import Settings
 from devices.simulator import Trouble
-
 from tests.apps.chromium import Browser, browser
 from tests.apps.devices.conftest import NODE, Running, simulated, started
 
