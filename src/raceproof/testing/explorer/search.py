@@ -5,15 +5,11 @@ still allowed. A state that was seen before with no more faults used up is not g
 already. When the time is over, the last part of it goes into random schedules with few changes of priority (PCT).
 """
 
-import asyncio
 import gc
 import logging
 import random
-import sys
 import threading
 import time
-import warnings
-from asyncio import events as asyncio_events
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -22,8 +18,10 @@ from raceproof import events, identity
 from raceproof.errors import CallError, RaceproofError
 from raceproof.testing.explorer.action import WAIT, Action, Fate, Faults, Schedule, parsed, written
 from raceproof.testing.explorer.ground import Ground
-from raceproof.testing.explorer.loop import VirtualLoop, refused
+from raceproof.testing.explorer.loop import refused
 from raceproof.testing.explorer.on_sqlite import SqliteGround
+from raceproof.testing.explorer.random_search import random_run
+from raceproof.testing.explorer.remains import clean_up
 from raceproof.testing.explorer.run import MOST_STEPS, Run
 from raceproof.testing.explorer.verdict import Covered, Limits, Verdict
 from raceproof.testing.explorer.virtual import Chance, virtual
@@ -194,48 +192,14 @@ class Explorer:
                 self.covered.operations.add((process.name, operation.label()))
 
     def _random(self, until: float) -> tuple[list[Action], str] | None:
-        """Random schedules: priorities for the processes, a few changes of them, and the faults anywhere."""
+        """Random schedules, for the time that is left."""
         chance = random.Random(self.world.name)
         while _monotonic() < until:
             self.covered.random += 1
             with self._running() as run:
-                taken = self._random_run(run, chance)
+                taken = random_run(run, chance, self.limits.deviations)
                 if run.broken is not None:
                     return taken, run.broken
-        return None
-
-    def _random_run(self, run: Run, chance: random.Random) -> list[Action]:
-        order = list(range(len(run.processes)))
-        chance.shuffle(order)
-        changes = {chance.randrange(60) for _ in range(self.limits.deviations)}
-        taken: list[Action] = []
-        while run.broken is None:
-            action = run.default()
-            if run.step >= MOST_STEPS:
-                break  # the order of priorities can keep somebody waiting for ever
-            if action is None:
-                run.watch.check_end()
-                break
-            if action != WAIT:
-                if run.step in changes:
-                    order.append(order.pop(0))
-                action = (
-                    self._by_priority(run, order, chance, action if run.step in changes else None) or action
-                )
-            taken.append(action)
-            run.take(action)
-        return taken
-
-    def _by_priority(
-        self, run: Run, order: list[int], chance: random.Random, disturb: Action | None
-    ) -> Action | None:
-        if disturb is not None and chance.random() < 0.6:
-            faults = [one for _, one in run.alternatives(disturb) if one == WAIT or one.fate is not Fate.DONE]
-            if faults:
-                return chance.choice(faults)
-        for index in order:
-            if run.enabled(run.processes[index]):
-                return Action(index)
         return None
 
     # what comes of it
@@ -362,7 +326,7 @@ class Explorer:
         covered.steps += run.step
         covered.longest = max(covered.longest, run.step)
         if covered.schedules % _COLLECT == 0:
-            self._clean_up()
+            clean_up(self._remains)
         if self._progress is not None and covered.schedules % _TELL == 0:
             covered.states = len(self._visited)
             self._progress(covered)
@@ -376,26 +340,6 @@ class Explorer:
         finally:
             self._run = None
             self._remains.append(run.remains())
-
-    def _clean_up(self, thoroughly: bool = False) -> None:
-        """Abandoned tasks end here, out of any run; what they say about it is of no interest."""
-        late: list[asyncio.Task[Any]] = []
-        loop = VirtualLoop(lambda _: None, late.append)  # type: ignore[abstract]
-        outer = asyncio_events._get_running_loop()
-        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-        asyncio_events._set_running_loop(loop)
-        try:
-            self._remains.clear()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                gc.collect(2 if thoroughly else 0)  # 0: all that is younger than the last time
-                for task in late:  # what a `finally` has begun
-                    coroutine: Any = task.get_coro()
-                    coroutine.close()
-                loop.clear()
-        finally:
-            asyncio_events._set_running_loop(outer)
-            sys.unraisablehook = hook
 
     @contextmanager
     def _virtually(self) -> Iterator[None]:
@@ -421,7 +365,7 @@ class Explorer:
             try:
                 yield
             finally:
-                self._clean_up(thoroughly=True)
+                clean_up(self._remains, thoroughly=True)
                 refused.clear()
                 log.disabled = silent
                 if collecting:
