@@ -78,6 +78,7 @@ class Run:
         self._spans = Spans(world.spans)
         self._graveyard: list[Any] = []
         self._transaction_of: Process | None = None
+        self._acting: object = None
         self.over = False
 
     # life of a run
@@ -273,8 +274,10 @@ class Run:
 
     def _be(self, process: Process) -> None:
         """Whose code runs from now on."""
-        self.loop.owner = process
-        identity.become(process.identity, process.numbers)
+        if self._acting is not process.numbers:  # new in each incarnation
+            self._acting = process.numbers
+            self.loop.owner = process
+            identity.become(process.identity, process.numbers)
 
     def _go_on(self, process: Process) -> None:
         """Let the process run until it waits again; see whether it has ended."""
