@@ -102,7 +102,9 @@ class AsyncDriver:
     @contextmanager
     def woken(self, claim: Claimable[Any], wake: Callable[[], None]) -> Iterator[None]:
         """Call `wake` whenever rows of a claim are offered on this driver, for as long as the block lasts."""
-        waiting: list[Callable[[], None]] = self.__dict__.setdefault("_waiting_workers", {}).setdefault(str(claim), [])
+        waiting: list[Callable[[], None]] = self.__dict__.setdefault("_waiting_workers", {}).setdefault(
+            str(claim), []
+        )
         waiting.append(wake)
         try:
             yield

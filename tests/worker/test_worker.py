@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raceproof import AsyncStore, CallError, Claim, Failure, Finished, Limit, Spec, Worker
+from raceproof import Arrival, AsyncStore, CallError, Claim, Failure, Finished, Inbox, Limit, Spec, Worker
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
@@ -225,7 +225,7 @@ async def test_a_late_worker_is_refused_and_the_work_of_the_current_one_stays(gr
 
 
 async def test_an_offer_wakes_a_worker_that_would_not_poll_for_an_hour(ground: Ground) -> None:
-    """LISTEN and pub/sub; where the store cannot tell, `wake` does it."""
+    """On every store: in this process the offer itself wakes it."""
     job = jobs(ground)
     done = asyncio.Event()
 
@@ -236,11 +236,41 @@ async def test_an_offer_wakes_a_worker_that_would_not_poll_for_an_hour(ground: G
     running = asyncio.create_task(mine.run())
     await asyncio.sleep(0)
     await put(ground, job, 1)
-    while not done.is_set():
-        await ground.db.offer(job.claims["work"], ["j000"])
-        if ground.db.store.dialect == "sqlite" or not hasattr(ground.db.store._driver, "_closed"):
-            mine.wake()
-        await asyncio.sleep(0)
+    await ground.db.offer(job.claims["work"], ["j000"])
+    await done.wait()
+    mine.stop()
+    await running
+
+
+async def test_an_event_that_is_kept_wakes_a_worker_of_its_inbox(ground: Ground) -> None:
+    """Without an offer: who receives it knows that there is work."""
+    inbox = Inbox(table=f"{jobs(ground).table}_inbox")
+    ground.inbox_table(inbox)
+    heard = asyncio.Queue[str]()
+
+    async def handle(claim: Claim[Any, Any]) -> None:
+        heard.put_nowait(claim.row["event_id"])
+
+    mine = Worker(db(ground), inbox.work, handle, finish=inbox.finish, poll=3600, returning=["event_id"])
+    running = asyncio.create_task(mine.run())
+    for number in range(3):
+        await ground.db.receive(inbox, Arrival("shop", f"e-{number}", b"{}"))
+        assert await heard.get() == f"e-{number}"
+    mine.stop()
+    await running
+
+
+async def test_a_worker_tells_for_how_long_the_store_has_been_silent(ground: Ground) -> None:
+    """Nothing while items run or the store answers; a store that hangs makes it grow."""
+    job = jobs(ground)
+    mine = worker(ground, job, lambda _: None, poll=3600)
+    before = mine.silent_for
+    running = asyncio.create_task(mine.run())
+    await until(lambda: mine.silent_for < before or mine.silent_for < 0.001, "the store has answered")
+    mine._answered -= 1000
+    assert mine.silent_for > 999
+    mine.wake()
+    await until(lambda: mine.silent_for < 999, "the store has answered again")
     mine.stop()
     await running
 
