@@ -65,6 +65,7 @@ def stage(world: World) -> Effect:
             (id INTEGER PRIMARY KEY, campaign_id TEXT, media_id INTEGER, enrichment_error TEXT, updated_at TEXT);
         INSERT INTO campaign_media_discoveries (id, campaign_id, media_id) VALUES (1, 'ann', 7), (2, 'bob', 7)
     """)
+    world.horizon = 2 * 3600  # seconds; a lock lasts for one hour
     model = world.effect("ask-the-model", lambda calls: f"text {len(calls)}")
 
     def stays(before: Tables, after: Tables) -> object:

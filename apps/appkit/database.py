@@ -3,6 +3,7 @@
 PostgreSQL or SQLite, by URL. Migrations are numbered files, each applied once, however many instances start together.
 """
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -117,17 +118,36 @@ async def migrate(engine: AsyncEngine, folder: Path, own: OwnTables) -> list[str
     async with engine.connect() as guard:
         guard = await guard.execution_options(isolation_level="AUTOCOMMIT")
         if dialect == "postgres":
-            await guard.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
+            await _lock(guard)
         try:
             for name, script in _scripts(folder):
                 if await _apply(engine, name, script, dialect):
                     applied.append(name)
-            for ddl in own(dialect):
-                await _run_script(guard, ddl)
+            await _run_own(engine, guard, own(dialect))
         finally:
             if dialect == "postgres":
                 await guard.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _LOCK})
     return applied
+
+
+async def _run_own(engine: AsyncEngine, guard: AsyncConnection, scripts: Iterable[str]) -> None:
+    """On SQLite in one transaction, so that of two that start together none finds the other's trigger half made."""
+    if engine.dialect.name != "sqlite":
+        for ddl in scripts:
+            await _run_script(guard, ddl)
+        return
+    async with engine.begin() as connection:
+        for ddl in scripts:
+            await _run_script(connection, ddl)
+
+
+async def _lock(guard: AsyncConnection) -> None:
+    """Asked for again and again: whoever waits inside of a statement is waited for by CREATE INDEX CONCURRENTLY."""
+    asked = text("SELECT pg_try_advisory_lock(:lock)")
+    while True:
+        if (await guard.execute(asked, {"lock": _LOCK})).scalar_one():
+            return
+        await asyncio.sleep(0.05)
 
 
 def _scripts(folder: Path) -> list[tuple[str, str]]:
