@@ -1,0 +1,5 @@
+"""`python -m qrlogin`."""
+
+from qrlogin.cli import main
+
+main()

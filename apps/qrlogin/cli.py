@@ -1,0 +1,232 @@
+"""`qrlogin`: serve, ingest, simulate, diagnose, sessions, storm."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from appkit import commands as kit
+from appkit.loops import Loops
+from qrlogin.metrics import Metrics
+from qrlogin.places import open_places
+from qrlogin.service import running
+from qrlogin.settings import Settings
+from qrlogin.simulated import Line, SimulatedTelegram, simulated_clients
+from qrlogin.telegram import ClientMaker, telethon_clients
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def main() -> None:
+    """Telegram login by QR code: one attempt for a user at a time, each session saved exactly once.
+
+    \b
+    Try it, with an embedded store and a simulated Telegram:
+      qrlogin serve --simulate
+      qrlogin diagnose 139883458
+
+    \b
+    In production:
+      QRLOGIN_STORE=redis://… QRLOGIN_DATABASE=postgresql://… QRLOGIN_API_ID=… QRLOGIN_API_HASH=… \\
+      QRLOGIN_KEYS=… QRLOGIN_SIGNING=… QRLOGIN_TOKEN=… qrlogin serve
+
+    Settings come from the environment: QRLOGIN_STORE, _DATABASE, _KEYS, _SIGNING, _API_ID, _API_HASH, _SIMULATED, _HOST,
+    _PORT, _TOKEN, _BOT_TOKEN, _INSTANCE, _FOLDER, _PARALLEL, _PASSWORD_TRIES, _STARTS_OF_USER, _STARTS_OF_ADDRESS, and the
+    times _TTL, _LEASE, _RENEW_BEFORE in seconds.
+    """
+
+
+def settings() -> Settings:
+    """What is set, or an error that says which setting is wrong."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        for one in error.errors():
+            name = "QRLOGIN_" + "_".join(map(str, one["loc"])).upper() if one["loc"] else "settings"
+            click.echo(f"{name}: {one['msg'].removeprefix('Value error, ')}", err=True)
+        sys.exit(kit.USAGE)
+
+
+@main.command()
+@click.option("--simulate", is_flag=True, help="With a simulated Telegram, even if an api_id is set.")
+@click.option("--no-ingest", is_flag=True, help="API and page only; `qrlogin ingest` runs elsewhere.")
+def serve(simulate: bool, no_ingest: bool) -> None:
+    """Run an instance: API, page and ingest. Several may run at once."""
+    kit.log_to_stderr()
+    kit.run(_serve(settings(), simulate, no_ingest))
+
+
+async def _serve(told: Settings, simulate: bool, no_ingest: bool) -> int:
+    from qrlogin.api import login_app
+
+    stop = kit.stop_event()
+    metrics, loops = Metrics(), Loops()
+    async with (
+        _telegram(told, simulate) as (clients, line),
+        running(told, None if no_ingest else clients, loops, metrics) as service,
+    ):
+        app = login_app(service, loops, metrics, told, line)
+        server = _server(app, told.host, told.port)
+        serving = asyncio.create_task(server.serve())
+        telegram = "a simulated Telegram" if line else "Telegram"
+        click.echo(f"qrlogin: http://{told.host}:{told.port}  ({telegram})", err=True)
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        app.state.closing.set()
+        server.should_exit = True
+        await serving
+    return kit.OK if stop.is_set() else kit.ERROR
+
+
+def _server(app: Any, host: str, port: int) -> Any:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """The signals are ours."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Any:
+            yield
+
+    return Server(
+        uvicorn.Config(
+            app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=3, lifespan="off"
+        )
+    )
+
+
+@contextlib.asynccontextmanager
+async def _telegram(told: Settings, simulate: bool) -> AsyncIterator[tuple[ClientMaker, Line | None]]:
+    """Clients, and the line to a simulated Telegram if it is one: that of the settings, or one that is started here."""
+    if told.real and not simulate:
+        yield telethon_clients(told), None
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        place = told.simulated
+        path = told.folder / "telegram"
+        if not place:
+            here = await stack.enter_async_context(SimulatedTelegram())
+            told.folder.mkdir(parents=True, exist_ok=True)
+            place = f"{here.host}:{here.port}"
+            path.write_text(place)
+            stack.callback(path.unlink, missing_ok=True)
+        line = _line_to(place)
+        stack.push_async_callback(line.close)
+        yield simulated_clients(line), line
+
+
+def _line_to(place: str) -> Line:
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdigit():
+        raise click.ClickException("QRLOGIN_SIMULATED is host:port")
+    return Line(host, int(port))
+
+
+@main.command()
+def ingest() -> None:
+    """Run an ingest worker alone, beside instances with `--no-ingest` or without."""
+    kit.log_to_stderr()
+    told = settings()
+    if not told.real and not told.simulated:
+        path = told.folder / "telegram"
+        if not path.exists():
+            raise click.ClickException(
+                "no Telegram to talk to: set QRLOGIN_API_ID and QRLOGIN_API_HASH, or QRLOGIN_SIMULATED, or run"
+                f" `qrlogin serve --simulate` with the same folder, {told.folder}"
+            )
+        told = told.model_copy(update={"simulated": path.read_text()})
+    kit.run(_ingest(told))
+
+
+async def _ingest(told: Settings) -> int:
+    stop = kit.stop_event()
+    async with _telegram(told, False) as (clients, _), running(told, clients, Loops(), Metrics()):
+        click.echo(f"qrlogin: ingest {told.instance} at work", err=True)
+        await stop.wait()
+    return kit.OK
+
+
+@main.command()
+@click.option("--port", default=8071, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--code-seconds", default=30.0, show_default=True, help="How long a code is good for.")
+@click.option(
+    "--migrate", default=0.0, show_default=True, help="The share of logins sent to another data centre."
+)
+def simulate(port: int, code_seconds: float, migrate: float) -> None:
+    """Run a simulated Telegram; others use it with QRLOGIN_SIMULATED=127.0.0.1:PORT."""
+    kit.log_to_stderr()
+
+    async def run() -> int:
+        stop = kit.stop_event()
+        telegram = SimulatedTelegram(port=port, code_seconds=code_seconds, migrate=migrate)
+        async with telegram:
+            click.echo(f"simulated Telegram: QRLOGIN_SIMULATED=127.0.0.1:{telegram.port}", err=True)
+            await stop.wait()
+        return kit.OK
+
+    kit.run(run())
+
+
+@main.command()
+@click.argument("user_id", required=False)
+@click.option(
+    "--cleanup", is_flag=True, help="Repair what can be repaired, and remove attempts that have ended."
+)
+@kit.output_option
+def diagnose(user_id: str | None, cleanup: bool, output: str) -> None:
+    """Look for what is wrong with the attempts of USER_ID, or with the whole system; exit code 6 if something is."""
+    from qrlogin.diagnose import report
+
+    kit.run(report(settings(), user_id, cleanup, output))
+
+
+@main.command()
+@click.argument("user_id", required=False)
+@click.option("--rotate", is_flag=True, help="Seal with the newest key what an older one has sealed.")
+@click.option("--revoke", metavar="SESSION_ID", help="Mark a session as not to be used any more.")
+@click.option("--reason", help="Why it is revoked.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000))
+@kit.output_option
+def sessions(
+    user_id: str | None, rotate: bool, revoke: str | None, reason: str | None, limit: int, output: str
+) -> None:
+    """Saved sessions, the newest first: whose, which account, sealed with which key; never the session itself."""
+    if revoke and not reason:
+        raise click.UsageError("--revoke needs a --reason")
+    kit.run(_sessions(settings(), user_id, rotate, revoke, reason or "", limit, output))
+
+
+async def _sessions(
+    told: Settings,
+    user_id: str | None,
+    rotate: bool,
+    revoke: str | None,
+    reason: str,
+    limit: int,
+    output: str,
+) -> int:
+    async with open_places(told.model_copy(update={"store": ""})) as places:
+        if rotate:
+            click.echo(f"sealed anew: {await places.saving.rotate()}", err=True)
+        if revoke:
+            answer = await places.saving.revoke(revoke, reason, "operator")
+            click.echo(str(answer), err=True)
+            if not answer.reached:
+                return kit.NOT_FOUND if answer.outcome == "missing" else kit.REFUSED
+        kit.show(await places.saving.listed(user_id, limit), output)
+    return kit.OK
+
+
+@main.command()
+@click.option("--users", default=1000, show_default=True, type=click.IntRange(1, 20_000))
+@click.option("--short", is_flag=True, help="150 users: shows that it runs.")
+@click.option("--store", type=click.Choice(["valkey", "sqlite"]), default="valkey", show_default=True)
+@kit.output_option
+def storm(users: int, short: bool, store: str, output: str) -> None:
+    """Many users log in at once while ingest processes are killed; then count. Exit code 1 on any violation."""
+    from qrlogin.storm import blow
+
+    kit.run(blow(150 if short else users, store, output))

@@ -1,0 +1,74 @@
+"""Who may start a login, who may see one, and how often."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import HTTPException, Request
+from pydantic import StringConstraints
+
+from qrlogin.identity import SESSION_ID, SessionId, Signer
+from qrlogin.limits import Limit
+from qrlogin.miniapp import user_of
+from qrlogin.settings import Settings
+
+COOKIE = "qrlogin"
+SessionText = Annotated[str, StringConstraints(pattern=f"^{SESSION_ID}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Who may do what, and how often."""
+
+    settings: Settings
+    signer: Signer
+    of_user: Limit
+    of_address: Limit
+    passwords: Limit
+
+    @property
+    def open(self) -> bool:
+        """Whether anybody may start a login: only where nobody else can come."""
+        return self.settings.token is None and self.settings.bot_token is None
+
+    def starter(self, request: Request, wanted: str | None) -> str:
+        """The user for whom this request may start a login."""
+        token, bot_token = self.settings.token, self.settings.bot_token
+        if token is not None and _same(_bearer(request), token.get_secret_value()):
+            return _named(wanted)
+        told = request.headers.get("x-telegram-init-data")
+        if bot_token is not None and told is not None:
+            user = user_of(told, bot_token.get_secret_value())
+            if user is not None and wanted in (None, user):
+                return user
+        if self.open:
+            return _named(wanted)
+        raise HTTPException(401, "a token, or the data of a Mini App, is needed")
+
+    def enter(self, session_id: SessionText, request: Request) -> SessionId:
+        """The attempt in the path, for those who have its token; the same answer whether there is such an attempt or not."""
+        wanted = SessionId.parsed(session_id)
+        told = _bearer(request) or request.cookies.get(COOKIE, "")
+        if not self.signer.accepts(wanted, told):
+            raise HTTPException(401, "the token of this attempt is needed")
+        return wanted
+
+    def count_start(self, request: Request, user_id: str) -> None:
+        address = request.client.host if request.client else ""
+        if not (self.of_address.allows(address) and self.of_user.allows(user_id)):
+            raise HTTPException(429, "too many logins were started; wait a minute", {"Retry-After": "60"})
+
+
+def _named(user_id: str | None) -> str:
+    if user_id is None:
+        raise HTTPException(422, "user_id is needed")
+    return user_id
+
+
+def _bearer(request: Request) -> str:
+    kind, _, told = request.headers.get("authorization", "").partition(" ")
+    return told if kind.lower() == "bearer" else ""
+
+
+def _same(told: str, wanted: str) -> bool:
+    return secrets.compare_digest(told.encode(), wanted.encode())

@@ -1,0 +1,323 @@
+"""One login, from the claim of its attempt to its end.
+
+Every write names the claim, so one who was replaced, or whose attempt has ended, writes nothing more; it then logs its
+client out again, so that no login is left at Telegram that nobody has saved.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from qrlogin.beside import seconds_of
+from qrlogin.identity import SessionId
+from qrlogin.lifecycle import ACTIVE_SECONDS, Attempt, Status
+from qrlogin.metrics import Metrics
+from qrlogin.places import Places
+from qrlogin.telegram import Client, ClientMaker
+from qrlogin.tl import (
+    FloodWaitError,
+    PasswordHashInvalidError,
+    QRLogin,
+    RPCError,
+    SessionPasswordNeededError,
+    events,
+    functions,
+    types,
+)
+from raceproof import Claim, Conflict, Move, RaceproofError, Unknown
+
+T = TypeVar("T")
+log = logging.getLogger("qrlogin.login")
+
+MARGIN = 15.0
+"""Seconds before Redis forgets an open attempt, in which it is ended."""
+LOOK = 0.25
+PATIENCE = 30.0
+"""Seconds for which a store that cannot be reached is asked again."""
+
+
+class Ended(Exception):
+    """The attempt is no longer ours to write: it has ended, or somebody else has it (`lost`)."""
+
+    def __init__(self, why: str, lost: bool = False) -> None:
+        super().__init__(why)
+        self.lost = lost
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How a login is done."""
+
+    renew_before: float = 5.0
+    password_tries: int = 5
+
+
+class Login:
+    """The attempt that a claim holds."""
+
+    def __init__(
+        self, places: Places, clients: ClientMaker, metrics: Metrics, manners: Manners,
+        session_id: SessionId, claim: Claim[Any, Any],
+    ) -> None:  # fmt: skip
+        self.session_id = session_id
+        self.claim = claim
+        self._places, self._clients, self._metrics, self._manners = places, clients, metrics, manners
+        self._began = 0.0
+        self._ends = 0.0
+        self._shown = 0
+        self._is_scanned = False
+        self._handed_on = False
+        """Whether another process may save the session, or has: then the client must not be logged out."""
+        self.given_up = 0.0
+        """When it was last told to stop."""
+
+    async def run(self) -> None:
+        """Bring it to an end, wherever it stands."""
+        try:
+            row = await self._places.row(self.session_id)
+            if row is None:
+                return
+            now = await self._places.beside.now()
+            self._began = time.monotonic() - (now - (seconds_of(row["created_at"]) or now))
+            self._ends = self._began + min(float(row["ttl_seconds"]), ACTIVE_SECONDS - MARGIN)
+            match self.claim.before:
+                case Status.AUTHORIZED | Status.SESSION_SAVED:
+                    await self._save()
+                case Status.SCANNED:
+                    await self._fail("ingest_restarted")  # the client that was scanned is gone
+                case _ if self._left <= 0:
+                    await self._expire()
+                case _:
+                    await self._with_client(self._clients())
+        except Ended as ended:
+            log.info("%s: %s", self.session_id, ended)
+
+    def still_wanted(self) -> None:
+        """Ends the task that was told to stop, where that was lost on its way through a library."""
+        if self.given_up:
+            raise asyncio.CancelledError
+
+    @property
+    def _left(self) -> float:
+        return self._ends - time.monotonic()
+
+    async def _with_client(self, client: Client) -> None:
+        scanned = asyncio.Event()
+        try:
+            await client.connect()
+            try:
+                account = await self._entered(client, scanned)
+            except FloodWaitError as error:
+                log.warning("%s: Telegram asks to wait for %s s", self.session_id, error.seconds)
+                await self._fail("flood_wait")
+                return
+            except RPCError as error:
+                log.warning("%s: Telegram answered %s", self.session_id, type(error).__name__)
+                await self._fail("telegram_refused")
+                return
+            if account is not None:
+                await self._authorize(client, account)
+        finally:
+            # a phone has said yes, and nothing came of it
+            in_vain = scanned.is_set() and not self._handed_on
+            with contextlib.suppress(Exception):
+                await asyncio.shield(client.log_out() if in_vain else client.disconnect())
+
+    async def _entered(self, client: Client, scanned: asyncio.Event) -> Any:
+        """Show codes until one is scanned, ask for a password if there is one; who has entered, or nothing."""
+
+        async def heard(_: Any) -> None:
+            scanned.set()
+
+        client.add_event_handler(heard, events.Raw(types.UpdateLoginToken))
+        code = await client.qr_login()
+        # waits all the time, beside the renewals: a scan of any code that is still good is heard
+        entering = asyncio.create_task(code.wait(self._left))
+        try:
+            await asyncio.sleep(0)
+            await self._show_code(code)
+            if self.claim.before is Status.PENDING:
+                await self._go(Attempt.render)
+            try:
+                account = await self._renewing(client, code, entering, scanned) or await entering
+            except SessionPasswordNeededError:
+                await self._scan(scanned)
+                return await self._password(client)
+            await self._scan(scanned)
+            return account
+        except TimeoutError:
+            if self._left > 0:
+                raise
+            await self._expire()
+            return None
+        finally:
+            client.remove_event_handler(heard)
+            if not entering.done():
+                if scanned.is_set():
+                    await asyncio.wait([entering], timeout=5)  # so that there is something to log out of
+                entering.cancel()
+            await asyncio.wait([entering])
+            if not entering.cancelled():
+                entering.exception()
+
+    async def _renewing(
+        self, client: Client, code: QRLogin, entering: "asyncio.Task[Any]", scanned: asyncio.Event
+    ) -> Any:
+        """Show the next code before one expires, until one is scanned; who has entered, if a renewal told it."""
+        hearing = asyncio.create_task(scanned.wait())
+        try:
+            while True:
+                expires = (code.expires - datetime.now(UTC)).total_seconds()
+                rest = max(0.5, min(expires - self._manners.renew_before, 60.0))
+                done, _ = await asyncio.wait(
+                    [entering, hearing], timeout=rest, return_when=asyncio.FIRST_COMPLETED
+                )
+                if done:
+                    if hearing in done:
+                        await self._scan(scanned)
+                    return None
+                await code.recreate()
+                told = code._resp
+                # scanned just now: the answer to the renewal is the login itself
+                if isinstance(told, types.auth.LoginTokenMigrateTo):
+                    await client._switch_dc(told.dc_id)
+                    told = await client(functions.auth.ImportLoginTokenRequest(told.token))
+                if isinstance(told, types.auth.LoginTokenSuccess):
+                    entering.cancel()
+                    return await client._on_login(told.authorization.user)
+                self._metrics.renewed.inc()
+                await self._show_code(code)
+        finally:
+            hearing.cancel()
+
+    async def _scan(self, scanned: asyncio.Event) -> None:
+        """A phone has said yes."""
+        scanned.set()
+        if not self._is_scanned:
+            await self._go(Attempt.scan)
+            self._is_scanned = True
+
+    async def _password(self, client: Client) -> Any:
+        """Ask for the password; the client stays connected meanwhile."""
+        wrong = 0
+        while True:
+            left = self._manners.password_tries - wrong
+            await self._show({"password": {"wrong": wrong, "tries_left": left}}, self._left)
+            while True:
+                if self._left <= 0:
+                    await self._fail("password_timeout")
+                    raise Ended("nobody gave a password in time")
+                sealed = await self._patiently(lambda: self._places.beside.take_password(self.session_id))
+                if sealed is not None:
+                    break
+                await asyncio.sleep(LOOK)
+            try:
+                told = self._places.vault.open(f"password {self.session_id}", sealed)
+                return await client.sign_in(password=told)
+            except PasswordHashInvalidError:
+                wrong += 1
+                log.info("%s: a wrong password, the %s. of %s", self.session_id, wrong, wrong + left - 1)
+                if wrong >= self._manners.password_tries:
+                    await self._fail("password_wrong")
+                    raise Ended("too many wrong passwords") from None
+
+    async def _authorize(self, client: Client, account: Any) -> None:
+        user = getattr(account, "user", account)
+        session = client.session.save()
+        try:
+            await self._patiently(lambda: self._places.saving.hold(self.session_id, user.id, session))
+        except Exception:
+            await self._fail("database_save_failed")
+            raise
+        # from here on a process that takes over finds the session, and may save it before we hear of it
+        self._handed_on = True
+        try:
+            await self._go(Attempt.authorize, account_id=str(user.id))
+        except Ended:
+            await self._take_back()
+            raise
+        try:
+            await self._save()
+        except Ended as ended:
+            if not ended.lost:
+                await self._take_back()
+            raise
+
+    async def _take_back(self) -> None:
+        """The attempt has ended before its session was saved, so nobody will save it."""
+        self._handed_on = False
+        await self._patiently(lambda: self._places.saving.drop(self.session_id))
+
+    async def _save(self) -> None:
+        """The move decides whether the session may be saved; from then on it is, whoever does the rest."""
+        if self.claim.before is not Status.SESSION_SAVED:
+            await self._go(Attempt.save)
+        if not await self._patiently(lambda: self._places.saving.keep(self.session_id)):
+            await self._fail("session_lost")
+            return
+        with contextlib.suppress(Ended):  # superseded after it was saved: the next login replaces the session
+            await self._go(Attempt.finish)
+
+    async def _show_code(self, code: QRLogin) -> None:
+        expires = code.expires.timestamp()
+        await self._show({"url": code.url, "expires": expires}, max(1.0, expires - time.time()))
+
+    async def _show(self, what: dict[str, Any], seconds: float) -> None:
+        self._shown += 1
+        fence = int(self.claim.fence)
+        told = json.dumps({**what, "version": f"{fence}-{self._shown}"})
+        sealed = self._places.vault.seal(f"shown {self.session_id}", told)
+        await self._patiently(lambda: self._places.beside.show(self.session_id, fence, sealed.text, seconds))
+
+    async def _expire(self) -> None:
+        if self._is_scanned:
+            await self._fail("too_late")
+        else:
+            await self._go(Attempt.expire, reason="not_scanned")
+
+    async def _fail(self, reason: str) -> None:
+        await self._go(Attempt.fail, reason=reason)
+
+    async def _go(self, move: Move[Any], **columns: Any) -> None:
+        """A move of ours; `Ended` if it is refused."""
+
+        async def ask() -> Any:
+            answer = await self._places.of(self.session_id.user_id).move(
+                move, self.claim, set=columns, by=self.claim.by, reason=columns.get("reason")
+            )
+            if isinstance(answer, Unknown | Conflict):
+                raise ConnectionError(str(answer))
+            return answer
+
+        answer = await self._patiently(ask)
+        if not answer.reached:
+            raise Ended(f"{move.name} came too late, {answer.outcome}", lost=answer.outcome == "lost")
+        if answer.won:
+            self._metrics.reached(Status(move.target), time.monotonic() - self._began)
+            log.info("%s is %s%s", self.session_id, move.target, _because(columns))
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Ask a store again that is away for a moment; to ask twice is safe for all that is asked here."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                told = await call()
+                self.still_wanted()
+                return told
+            except RaceproofError:
+                raise
+            except Exception as error:  # of a driver; its message may carry what must not be told
+                if time.monotonic() > until:
+                    raise
+                log.warning("%s: a store did not answer (%s)", self.session_id, type(error).__name__)
+            await asyncio.sleep(LOOK)
+
+
+def _because(columns: dict[str, Any]) -> str:
+    return f": {columns['reason']}" if "reason" in columns else ""

@@ -1,0 +1,90 @@
+"""The note's entry point: starts attempts, and has them processed and examined."""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from qrlogin.identity import SessionId
+from qrlogin.lifecycle import ACTIVE_SECONDS, Attempt, Status, attempts
+from qrlogin.metrics import Metrics
+from qrlogin.places import Places
+from raceproof import Answer, Conflict, Rejected, Started, Unknown
+
+if TYPE_CHECKING:
+    from qrlogin.ingest import Ingest
+
+log = logging.getLogger("qrlogin.attempts")
+
+PATIENCE = 5
+SOON = 3.0
+"""Seconds after which ingest looks for an attempt whose starter has died while it started it."""
+
+
+class StoreBusy(Exception):
+    """The store did not tell what came of a start; to ask again is safe."""
+
+
+class QRSessionManager:
+    """Attempts of users. A start ends the open one before it, and none that has ended."""
+
+    def __init__(
+        self, places: Places, metrics: Metrics, by: str = "api", ingest: "Ingest | None" = None
+    ) -> None:
+        self._places = places
+        self._metrics = metrics
+        self._by = by
+        self._ingest = ingest
+
+    async def create_session(self, user_id: str, ttl_seconds: int = ACTIVE_SECONDS) -> str:
+        """Start an attempt and make it the user's active one; returns its id."""
+        if not 1 <= ttl_seconds <= ACTIVE_SECONDS:
+            raise ValueError(f"an attempt lasts 1 to {ACTIVE_SECONDS} seconds")
+        session_id = SessionId.made_for(user_id)
+        for _ in range(PATIENCE):
+            await self._places.beside.announce(session_id, SOON)
+            columns = {"session_id": str(session_id), "ttl_seconds": ttl_seconds}
+            answer = await self._places.store.start_attempt(
+                attempts, user_id, session_id.key, columns=columns, by=self._by
+            )
+            match answer:
+                case Started(superseded=ended):
+                    await self._places.beside.announce(session_id)
+                    self._metrics.reached(Status.PENDING)
+                    if ended is not None:
+                        self._metrics.reached(Status.SUPERSEDED)
+                    log.info("%s started%s", session_id, " in place of an open one" if ended else "")
+                    if self._ingest is not None:
+                        self._ingest.wake()
+                    return str(session_id)
+                case Rejected():  # eight random characters that were drawn before, in the same second
+                    session_id = SessionId.made_for(user_id)
+                case Unknown() | Conflict():
+                    continue
+        raise StoreBusy(f"the start of a login of {user_id} was not confirmed")
+
+    async def get_active_session_for_user(self, user_id: str) -> dict[str, Any] | None:
+        """The active attempt with all its columns, and never another."""
+        return await self._places.active(user_id)
+
+    async def process_qr_session(self, user_id: str) -> bool:
+        """Take the active attempt of a user and bring it to its end; False if there is none, or another process has it."""
+        if self._ingest is None:
+            raise RuntimeError("this manager only starts attempts; give it an ingest")
+        row = await self._places.active(user_id)
+        if row is None:
+            return False
+        return await self._ingest.process(SessionId.parsed(row["session_id"]))
+
+    async def cancel(self, session_id: SessionId) -> Answer[Any, Any]:
+        """End an open attempt because its user says so."""
+        answer = await self._places.of(session_id.user_id).move(
+            Attempt.fail, session_id.key, set={"reason": "cancelled"}, by=self._by, reason="cancelled"
+        )
+        if answer.won:
+            self._metrics.reached(Status.FAILED)
+        return answer
+
+    async def check_session_health(self, user_id: str) -> dict[str, Any]:
+        """What is wrong with the attempts of a user, with the repair."""
+        from qrlogin.diagnose import health_of_user
+
+        return await health_of_user(self._places, user_id)

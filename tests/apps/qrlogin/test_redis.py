@@ -1,0 +1,106 @@
+"""What redis-cli shows next to the application: the note's check commands, times to live, a cluster (C1, C4)."""
+
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+
+from qrlogin.lifecycle import ACTIVE_SECONDS, ENDED_SECONDS
+from tests.apps.qrlogin.conftest import USER, World, opened
+
+
+async def test_the_note_s_check_commands_answer_as_the_note_says(redis_store: str, tmp_path: Path) -> None:
+    async with (
+        opened(redis_store, tmp_path) as world,
+        Redis.from_url(redis_store, decode_responses=True) as cli,
+    ):
+        session_id = await world.start()
+        await world.code(session_id)
+        assert await cli.get(f"tg:qr:active:{USER}") == str(session_id)
+        row = await cli.hgetall(f"tg:qr:session:{session_id}")
+        assert row["session_id"] == str(session_id)
+        assert row["status"] == "qr_rendered"
+        assert abs(float(row["created_at"]) - int(session_id.unix)) < 2
+        listed = await cli.zrange(f"tg:qr:sessions_zset:{USER}", 0, -1)
+        assert listed == [str(session_id)]
+
+
+async def test_every_key_has_a_time_to_live_in_every_status(redis_store: str, tmp_path: Path) -> None:
+    async with (
+        opened(redis_store, tmp_path) as world,
+        Redis.from_url(redis_store, decode_responses=True) as cli,
+    ):
+        shown = await world.start("ann")
+        await world.code(shown)
+        asked = await world.start("bob")
+        await world.phone(2, "right").scan(await world.code(asked))
+        await world.asks_for_password(asked)
+        done = await world.log_in("carl", 3)
+        replaced = await world.start("dora")
+        await world.start("dora")
+        await world.at(replaced, "superseded")
+        seen = 0
+        async for key in cli.scan_iter("*"):
+            seen += 1
+            assert await cli.ttl(key) > 0, key
+        assert seen > 10
+        assert await cli.ttl("tg:qr:active:ann") <= ACTIVE_SECONDS
+        assert await cli.ttl(f"tg:qr:session:{shown}") <= ACTIVE_SECONDS
+        for ended in (done, replaced):
+            assert 3600 < await cli.ttl(f"tg:qr:session:{ended}") <= ENDED_SECONDS
+
+
+async def test_no_command_looks_at_all_keys(redis_store: str, tmp_path: Path) -> None:
+    async with Redis.from_url(redis_store, decode_responses=True) as cli:
+        await cli.config_resetstat()
+        async with opened(redis_store, tmp_path) as world:
+            await world.log_in()
+            await world.manager.check_session_health(USER)
+        used = await cli.info("commandstats")
+        assert "cmdstat_hgetall" in used
+        assert not {"cmdstat_keys", "cmdstat_scan"} & set(used)
+
+
+async def test_a_user_whose_id_is_part_of_another_s_is_a_stranger(redis_store: str, tmp_path: Path) -> None:
+    async with opened(redis_store, tmp_path, ingest=False) as world:
+        mine, theirs = await world.start("1398"), await world.start("139883458")
+        await world.start("1398")
+        assert await world.status(mine) == "superseded"
+        assert await world.status(theirs) == "pending"
+
+
+async def test_a_login_works_on_a_three_node_cluster_with_the_user_as_hash_tag(
+    cluster: str, tmp_path: Path
+) -> None:
+    async with opened(cluster, tmp_path) as world:
+        started = [await world.start(f"user-{number}") for number in range(12)]
+        for number, session_id in enumerate(started):
+            await world.phone(number + 1).scan(await world.code(session_id))
+        assert [await world.ended(one) for one in started] == ["done"] * 12
+        first = await world.start("ann")
+        second = await world.start("ann")
+        assert await world.status(first) == "superseded"
+        await world.phone(77, "right").scan(await world.code(second))
+        await world.asks_for_password(second)
+        await world.give_password(second, "right")
+        assert await world.ended(second) == "done"
+        await _check_cluster(cluster, world, str(second))
+
+
+async def _check_cluster(url: str, world: World, session_id: str) -> None:
+    client: Any = RedisCluster.from_url(
+        url.replace("redis-cluster", "redis"), decode_responses=True, max_connections=1000
+    )
+    async with client:
+        user, unix, nonce = session_id.split(":")
+        assert await client.get(f"tg:qr:active:{{{user}}}") == session_id
+        row = await client.hgetall(f"tg:qr:session:{{{user}}}:{unix}:{nonce}")
+        assert row["status"] == "done"
+        slots = set()
+        async for key in client.scan_iter("tg:qr:*"):
+            assert await client.ttl(key) > 0, key
+            slots.add(client.keyslot(key) * 3 // 16384)
+        assert slots == {0, 1, 2}  # the users are on all three nodes
+    health = await world.manager.check_session_health("ann")
+    assert health["healthy"], health["issues"]
