@@ -15,7 +15,6 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from appkit.access import same_origin as same_origin
 from appkit.loops import Loops
 from raceproof import count_decisions
 from raceproof.intake import BadJson, parse

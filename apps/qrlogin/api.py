@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, SecretStr, StringConstraints
 from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError
 
+from appkit.access import same_origin
 from appkit.loops import Loops
-from appkit.web import event_stream, same_origin, templates, web_app
+from appkit.web import event_stream, templates, web_app
 from qrlogin.door import COOKIE, Door
 from qrlogin.identity import USER_ID, SessionId
 from qrlogin.lifecycle import Attempt

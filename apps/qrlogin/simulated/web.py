@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel
 
-from appkit.web import same_origin
+from appkit.access import same_origin
 from qrlogin.identity import SessionId
 from qrlogin.seeing import code_url
 from qrlogin.service import Service

@@ -1,0 +1,5 @@
+"""`python -m outreach`."""
+
+from outreach.cli import main
+
+main()

@@ -1,0 +1,51 @@
+"""What all commands share: settings, a database that is open, and errors that a person can read."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+import click
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
+
+from appkit import commands as kit
+from outreach.metrics import Metrics
+from outreach.service import Service, prepared
+from outreach.settings import Settings
+
+
+def settings_or_exit(**more: Any) -> Settings:
+    """What is set, or an error that says which setting is wrong."""
+    try:
+        return Settings(**more)
+    except ValidationError as error:
+        for one in error.errors():
+            name = "OUTREACH_" + "_".join(map(str, one["loc"])).upper() if one["loc"] else "settings"
+            click.echo(f"{name}: {one['msg'].removeprefix('Value error, ')}", err=True)
+        sys.exit(kit.USAGE)
+
+
+def with_service(body: Callable[[Service], Awaitable[int | None]], **more: Any) -> NoReturn:
+    """Run a command on the database of the settings."""
+    told = settings_or_exit(**more)
+
+    async def run() -> int:
+        try:
+            async with prepared(told, Metrics()) as service:
+                return await body(service) or kit.OK
+        except (OSError, DBAPIError) as error:
+            # what a driver says may carry a DSN
+            click.echo(
+                f"the database cannot be reached: {type(error).__name__}; look at OUTREACH_DATABASE", err=True
+            )
+            return kit.UNREACHABLE
+
+    kit.run(run())
+
+
+def told(answer: Any) -> int:
+    """Print what came of a decision; the exit code says whether it is so now."""
+    click.echo(str(answer), err=not answer.reached)
+    if answer.outcome == "missing":
+        return kit.NOT_FOUND
+    return kit.OK if answer.reached else kit.REFUSED

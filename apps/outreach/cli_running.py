@@ -1,0 +1,141 @@
+"""Commands that run something: the service, one pass, the simulated provider, the migration of claims, storm and speed."""
+
+import click
+
+from appkit import commands as kit
+from appkit.loops import Loops
+from outreach import campaign_media_discoveries as the_note
+from outreach.cli_common import settings_or_exit, with_service
+from outreach.forms import Form
+from outreach.metrics import Metrics
+from outreach.opening import add_claim_columns
+from outreach.service import Service, running
+from outreach.stages import STAGES
+
+
+@click.command()
+@click.option("--simulate", is_flag=True, help="Campaigns on the shipped feeds, and a simulated AI provider.")
+@click.option("--work/--no-work", default=True, help="Whether this process works, or only shows.")
+def serve(simulate: bool, work: bool) -> None:
+    """Run an instance: page, API and stages. Several may run at once."""
+    from outreach.serving import serve_until_told
+
+    kit.log_to_stderr()
+    kit.run(serve_until_told(simulate, work))
+
+
+@click.command()
+def work() -> None:
+    """Run the stages without page and API, until SIGTERM. Several may run at once."""
+    kit.log_to_stderr()
+    told = settings_or_exit()
+
+    async def body() -> int:
+        stop = kit.stop_event()
+        async with running(told, Loops(), Metrics(), show=False):
+            click.echo(f"outreach: {told.instance} works, {told.rhythm}, claims in {told.form}", err=True)
+            await stop.wait()
+        return kit.OK
+
+    kit.run(body())
+
+
+@click.command(name="run")
+@click.option("--stage", type=click.Choice(list(STAGES)), help="Only this one.")
+def run_once(stage: str | None) -> None:
+    """Run the stages once, one after the other, until there is nothing left to do now."""
+
+    async def body(service: Service) -> None:
+        for one in STAGES.values():
+            if stage in (None, one.name):
+                worker = await service.manager.run_until_idle(one)
+                click.echo(f"{one.name}: {worker.finished} worked on, {worker.lost} lost to others")
+
+    with_service(body)
+
+
+@click.command()
+@click.option("--stale-minutes", default=60.0, show_default=True)
+def cleanup(stale_minutes: float) -> None:
+    """Free locks of workers that have died. Nothing depends on it: the next worker takes such rows over."""
+
+    async def body(service: Service) -> None:
+        for stage in STAGES.values():
+            freed = await the_note.cleanup_stale_locks(stage, stale_minutes)
+            click.echo(f"{stage.name}: {freed} freed")
+
+    with_service(body)
+
+
+@click.command()
+def migrate() -> None:
+    """Add the columns for claims while workers use markers; then start workers with OUTREACH_FORM=columns."""
+
+    async def body(service: Service) -> None:
+        done = await add_claim_columns(service.database)
+        click.echo(f"done: {', '.join(done)}" if done else "was done before")
+        click.echo("rows under a marker stay their holder's until it ends: see `outreach active`", err=True)
+
+    with_service(body, form=Form.MARKER)
+
+
+@click.command()
+@click.option("--port", default=8091, show_default=True)
+@click.option(
+    "--key", envvar="OUTREACH_AI_KEY", required=True, help="What clients must say; OUTREACH_AI_KEY."
+)
+@click.option("--slow", default=0.4, show_default=True, help="Seconds for an answer, on average.")
+@click.option("--fail", default=0.1, show_default=True, help="The share of calls that fail.")
+@click.option("--twice", default=0.05, show_default=True, help="The share of answers that come twice.")
+@click.option("--poison", default=0.0, show_default=True, help="The share of contents that always fail.")
+@click.option("--seed", "seed_", default=1, show_default=True)
+def provider(port: int, key: str, slow: float, fail: float, twice: float, poison: float, seed_: int) -> None:
+    """Run the simulated AI provider alone: POST /v1/chat/completions, GET /ledger."""
+    from outreach.serving import run_provider
+
+    run_provider(port, key, slow=slow, fail=fail, twice=twice, poison=poison, seed=seed_)
+
+
+@click.command()
+@click.option("--podcasts", "number", default=5000, show_default=True, type=click.IntRange(10, 100_000))
+@click.option("--campaigns", "of", default=3, show_default=True, type=click.IntRange(1, 20))
+@click.option("--workers", default=4, show_default=True, type=click.IntRange(1, 32))
+@click.option("--short", is_flag=True, help="60 podcasts: shows that it runs.")
+@click.option("--form", type=click.Choice([*Form, "both"]), default="both", show_default=True)
+@click.option("--database", type=click.Choice(["postgres", "sqlite"]), default="postgres", show_default=True)
+@kit.output_option
+def storm(number: int, of: int, workers: int, short: bool, form: str, database: str, output: str) -> None:
+    """Worker processes under load, killed again and again, a provider that fails; then count.
+
+    With `both`, half of the workers use markers and half use columns. Exit code 1 if anything that must hold does not.
+    """
+    from outreach.storm import Plan, blow
+
+    plan = Plan(60 if short else number, of, workers, form, database, short)
+    kit.run(blow(plan, output))
+
+
+@click.command()
+@click.option("--rows", default=5000, show_default=True, type=click.IntRange(100, 200_000))
+@kit.output_option
+def speed(rows: int, output: str) -> None:
+    """Rows a second through claim, work, finish, beside the note's own SQL run by hand in the same run."""
+    from outreach.speed import measure
+
+    kit.run(measure(rows, output))
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Free what can be freed without a question.")
+@kit.output_option
+def doctor(fix: bool, output: str) -> None:
+    """Look for what is wrong: declarations, guards, stuck locks, rows that were set aside, stages that are paused."""
+    from outreach.doctor import examine
+
+    async def body(service: Service) -> int:
+        return await examine(service, output, fix)
+
+    with_service(body)
+
+
+running_commands = (serve, work, run_once, cleanup, migrate, provider, storm, speed, doctor)

@@ -1,0 +1,174 @@
+"""Many podcasts through all stages while workers are killed, the provider fails, and old locks lie about; then count.
+
+The note's 60 and 45 minutes are settings. Here a marker is stale after 30 s by the store's clock and a batch has 10; in
+a short storm it is 12 and 4. The last tenth of the rows is left in peace, or a storm would go on for as long as it kills.
+"""
+
+import asyncio
+import random
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from appkit.storm import Bar, Instance, Instances, Report, until
+from outreach.metrics import Metrics
+from outreach.service import Service, prepared
+from outreach.settings import Settings
+from outreach.storm_rows import ended, examine, fill
+from raceproof.testing import postgres
+
+LIMIT = 1800.0
+"""Seconds after which a storm that has not ended has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    podcasts: int
+    campaigns: int
+    workers: int
+    form: str
+    database: str
+    short: bool
+
+    def form_of(self, worker: int) -> str:
+        """With `both`, every other worker still uses markers, as in the middle of a deploy."""
+        return ("columns", "marker")[worker % 2] if self.form == "both" else self.form
+
+    @property
+    def stale(self) -> float:
+        return 12.0 if self.short else 30.0
+
+    @property
+    def kills(self) -> int:
+        return 4 if self.short else 1000
+
+    @property
+    def newest_form(self) -> str:
+        return "columns" if self.form == "both" else self.form
+
+
+async def blow(plan: Plan, output: str) -> int:
+    """Run it and print what was counted; 1 if anything that must hold does not."""
+    report = Report("outreach")
+    with Instances() as instances, _database(plan, instances) as url:
+        key, port = secrets.token_hex(16), _free_port()
+        poison = "0.03" if plan.short else "0.01"
+        options = f"--port {port} --slow 0.02 --fail 0.1 --twice 0.05 --poison {poison}".split()
+        instances.add("provider", ["outreach", "provider", *options], {"OUTREACH_AI_KEY": key})
+        environment = _environment(plan, url, f"http://127.0.0.1:{port}/v1", key)
+        settings = Settings(database=url, form=plan.newest_form)
+        async with prepared(settings, Metrics()) as service, httpx.AsyncClient(trust_env=False) as client:
+            seeded = await fill(service, plan.podcasts, plan.campaigns)
+            await until(lambda: _answers(client, port), 30)
+            started = time.monotonic()
+            await _run(plan, instances, service, environment)
+            seconds = time.monotonic() - started
+            ledger = (await client.get(f"http://127.0.0.1:{port}/ledger")).json()
+            died = instances.died()
+            stopped = [one.stop() for one in instances.all if one.name != "provider"]
+            await examine(service, seeded, ledger, report)
+        report.counts |= {"kills": instances.kills, "seconds": round(seconds, 1)}
+        report.counts["discoveries a second"] = round(plan.podcasts * plan.campaigns / seconds)
+        report.check("no process ended by itself", not died, "; ".join(died)[:500])
+        report.check("workers end well on SIGTERM", not any(stopped), stopped)
+    return report.show(output)
+
+
+async def _run(plan: Plan, instances: Instances, service: Service, environment: dict[str, str]) -> None:
+    """Workers at work, killed now and then, until every row has ended."""
+    workers = []
+    for number in range(plan.workers):
+        own = {"OUTREACH_INSTANCE": f"worker-{number}", "OUTREACH_FORM": plan.form_of(number)}
+        workers.append(instances.add(f"worker-{number}", ["outreach", "work"], environment | own))
+    total = plan.podcasts * plan.campaigns
+    with Bar("discoveries ended", total) as bar:
+
+        async def all_ended(share: float = 1.0) -> bool:
+            number = await ended(service.database)
+            bar.at(number)
+            return number >= total * share
+
+        async def nearly() -> bool:
+            return await all_ended(0.9) and instances.kills > 2
+
+        trouble = asyncio.create_task(_trouble(instances, workers, 2.0 if plan.short else 4.0, plan.kills))
+        try:
+            await until(nearly, LIMIT, every=1.0)
+        finally:
+            trouble.cancel()
+            await asyncio.wait([trouble])
+        await until(all_ended, LIMIT, every=1.0)
+
+    async def all_work() -> bool:
+        return all(map(_works, workers))
+
+    await until(all_work, 60)
+
+
+async def _trouble(instances: Instances, workers: list[Instance], every: float, most: int) -> None:
+    """Kill one that has come to work every few seconds, and begin it again; so many times at most."""
+    choose = random.Random(7)
+    while instances.kills < most:
+        await asyncio.sleep(every * choose.uniform(0.6, 1.4))
+        at_work = [one for one in workers if _works(one)]
+        if at_work:
+            victim = choose.choice(at_work)
+            await asyncio.to_thread(victim.kill)
+            instances.kills += 1
+            victim.start()
+
+
+def _works(worker: Instance) -> bool:
+    """It says so once after each start."""
+    return worker.log.read_text(errors="replace").count(f"{worker.name} works,") == worker.starts
+
+
+def _environment(plan: Plan, url: str, ai_url: str, key: str) -> dict[str, str]:
+    told: dict[str, Any] = {
+        "DATABASE": url,
+        "RHYTHM": "continuous",
+        "LIMITS": f'{{"enrichment": {plan.workers}, "ai_description": {plan.workers},'
+        f' "vetting": {plan.workers}, "matching": {plan.workers}}}',
+        "SLOT": 3,
+        "POLL": 0.3,
+        "REST": 0.3,
+        "BATCH": 20,
+        "ITEM_TIMEOUT": 5,
+        "BATCH_TIMEOUT": plan.stale / 3,
+        "STALE": plan.stale,
+        "LEASE": plan.stale / 2,
+        "AI_URL": ai_url,
+        "AI_KEY": key,
+        "AI_RATE": 1000,
+        "AI_CALLS": 12,
+        "AI_BUDGET": 1000,
+    }
+    return {f"OUTREACH_{name}": str(value) for name, value in told.items()}
+
+
+async def _answers(client: httpx.AsyncClient, port: int) -> bool:
+    try:
+        return (await client.get(f"http://127.0.0.1:{port}/ledger")).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+@contextmanager
+def _database(plan: Plan, instances: Instances) -> Iterator[str]:
+    if plan.database == "sqlite":
+        yield f"sqlite:///{instances.folder / 'storm.db'}"
+        return
+    with postgres() as server:
+        yield server.database()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

@@ -1,0 +1,33 @@
+"""Triggers that keep error texts, and that let both forms of a claim be used at the same time; see `triggers/`."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from outreach.stages import STAGES
+
+FOLDER = Path(__file__).parent / "triggers"
+
+
+def keeping(dialect: str) -> Iterator[str]:
+    """What is replaced in an error column is kept."""
+    return _filled(dialect, "keep")
+
+
+def passing_over(dialect: str) -> Iterator[str]:
+    """A row that is held by columns gets no marker."""
+    return _filled(dialect, "pass_over")
+
+
+def _filled(dialect: str, name: str) -> Iterator[str]:
+    for stage in STAGES.values():
+        text = _texts(dialect)[name]
+        for slot in ("error", "kind", "status"):
+            text = text.replace(f"{{{slot}}}", str(getattr(stage, slot)))
+        yield text.replace("{stage}", stage.name)
+
+
+@cache
+def _texts(dialect: str) -> dict[str, str]:
+    parts = (FOLDER / f"{dialect}.sql").read_text().split("-- name: ")[1:]
+    return {part.split("\n", 1)[0]: part.split("\n", 1)[1] for part in parts}

@@ -1,0 +1,46 @@
+-- An error text is never lost. Filled for each stage by triggers.py.
+
+-- name: keep
+-- A text that is replaced is kept; when a marker goes without an end, the last error comes back in its place; a row that
+-- was set aside says why.
+CREATE OR REPLACE FUNCTION outreach_keep_{stage}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF (OLD.{error} LIKE 'PROCESSING:{kind}:%' AND NEW.{error} IS NULL AND NEW.{status} <> 'completed')
+       OR (NEW.{status} = 'failed' AND OLD.{status} <> 'failed' AND (NEW.{error} IS NULL OR NEW.{error} LIKE 'PROCESSING:%'))
+    THEN
+        NEW.{error} := (
+            SELECT text FROM kept_errors
+            WHERE discovery_id = OLD.id AND error_column = '{error}' AND text NOT LIKE 'PROCESSING:%'
+            ORDER BY kept_at DESC LIMIT 1
+        );
+    END IF;
+    IF NEW.{status} = 'failed' AND NEW.{error} IS NULL THEN
+        NEW.{error} := 'given up: its workers died, the last one at the last attempt';
+    END IF;
+    IF OLD.{error} IS NOT NULL
+       AND NEW.{error} IS DISTINCT FROM OLD.{error}
+       AND OLD.{error} !~ '^PROCESSING:[A-Z][^:]*:[^:]+:[12][0-9]{3}'
+    THEN
+        INSERT INTO kept_errors (discovery_id, error_column, text, kept_at)
+        VALUES (OLD.id, '{error}', OLD.{error}, clock_timestamp())
+        ON CONFLICT (discovery_id, error_column, text) DO UPDATE SET kept_at = excluded.kept_at;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE OR REPLACE TRIGGER outreach_keep_{stage} BEFORE UPDATE ON campaign_media_discoveries
+    FOR EACH ROW EXECUTE FUNCTION outreach_keep_{stage}();
+
+-- name: pass_over
+-- A row that somebody holds by columns is passed over by whoever writes markers, an older version's own SQL included.
+CREATE OR REPLACE FUNCTION outreach_held_{stage}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF NEW.{error} LIKE 'PROCESSING:{kind}:%'
+       AND NEW.{error} IS DISTINCT FROM OLD.{error}
+       AND OLD.{stage}_claimed_until > clock_timestamp()
+    THEN
+        RETURN NULL;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE OR REPLACE TRIGGER outreach_held_{stage} BEFORE UPDATE ON campaign_media_discoveries
+    FOR EACH ROW EXECUTE FUNCTION outreach_held_{stage}();

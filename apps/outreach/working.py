@@ -1,0 +1,216 @@
+"""What each stage does with a row that it holds. A result is written under the row's fence, or not at all."""
+
+import asyncio
+import json
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appkit.database import Database, store_now
+from outreach import built_in
+from outreach.ai import Ai
+from outreach.built_in import MATCH, Podcast, Wanted
+from outreach.discovery import upsert
+from outreach.feeds import Feed, NotAFeed, read_feed
+from outreach.fetching import Fetcher
+from outreach.outcomes import finish
+from outreach.stages import AI_DESCRIPTION, ENRICHMENT, MATCHING
+from outreach.tables import (
+    campaigns,
+    discoveries,
+    episodes,
+    match_suggestions,
+    media,
+    review_tasks,
+    stored_feeds,
+)
+from outreach.transcribing import want_transcripts
+from raceproof import AsyncStore, Claim, Finished
+
+Work = Claim[Any, Any]
+Result = dict[str, Any] | type[Finished]
+"""Columns that the worker sets when it finishes the row; or `Finished`, if that was done along with other writes."""
+
+FRESH = 24 * 3600.0
+"""Seconds for which a podcast that was enriched need not be enriched again."""
+
+
+class Working:
+    """The stages' work, on one database."""
+
+    def __init__(self, database: Database, ai: Ai, fetcher: Fetcher) -> None:
+        self._database = database
+        self._ai = ai
+        self._fetcher = fetcher
+
+    async def enrichment(self, work: Work) -> Result:
+        """Read the feed, and write down what it says about the podcast and its episodes."""
+        async with self._database.read() as connection:
+            row = await _media(connection, work)
+            now: datetime = (await connection.execute(select(store_now(connection)))).scalar_one()
+            stored = (
+                await connection.execute(
+                    select(stored_feeds.c.body).where(stored_feeds.c.url == row["rss_url"])
+                )
+            ).scalar()
+        if row["enriched_at"] and (now - row["enriched_at"]).total_seconds() < FRESH:
+            return {}
+        body = bytes(stored) if stored is not None else await self._fetcher.get(row["rss_url"])
+        feed = await asyncio.to_thread(read_feed, body)
+        if not feed.episodes:
+            raise NotAFeed("the feed has no episodes yet")
+
+        async def write(connection: AsyncConnection, store: AsyncStore) -> None:
+            await self._keep_feed(connection, work.row["media_id"], row, feed, now)
+            await want_transcripts(connection, store, work.row["media_id"], feed)
+
+        await finish(self._database, ENRICHMENT, work, write)
+        return Finished
+
+    async def ai_description(self, work: Work) -> Result:
+        """Describe the podcast, unless that was done for another campaign."""
+        async with self._database.read() as connection:
+            row = await _media(connection, work)
+            if row["ai_description"]:
+                return {}
+            podcast = await _podcast(connection, row)
+        text = await self._ai.describe(podcast, f"podcast-{row['id']}")
+
+        async def write(connection: AsyncConnection, _: AsyncStore) -> None:
+            now = store_now(connection)
+            described = {"ai_description": text, "ai_described_at": now, "ai_described_by": self._ai.name}
+            await connection.execute(update(media).where(media.c.id == row["id"]).values(described))
+
+        await finish(self._database, AI_DESCRIPTION, work, write)
+        return Finished
+
+    async def vetting(self, work: Work) -> Result:
+        """Score each criterion; the weighted mean is the score."""
+        async with self._database.read() as connection:
+            row = await _media(connection, work)
+            podcast = await _podcast(connection, row)
+            wanted = await _wanted(connection, work)
+        criteria = await self._ai.score(podcast, row["ai_description"] or "", wanted, f"discovery-{work.key}")
+        whole = built_in.total(criteria)
+        topic = next(one for one in criteria if one["criterion"] == "topic")
+        return {
+            "vetting_score": whole,
+            "vetting_reasoning": built_in.reasoning(criteria, whole),
+            "vetting_criteria_met": json.dumps(criteria, ensure_ascii=False),
+            "topic_match_analysis": f"{topic['score']:g} of 100: {topic['why']}",
+        }
+
+    async def matching(self, work: Work) -> Result:
+        """A match and a review task, once for a campaign and a podcast."""
+        async with self._database.read() as connection:
+            found = await connection.execute(
+                select(discoveries.c.vetting_score, discoveries.c.vetting_reasoning).where(
+                    discoveries.c.id == work.key
+                )
+            )
+            score, reasoning = found.one()
+        if score < MATCH:
+            return {"match_created": False, "match_suggestion_id": None, "review_status": None}
+
+        async def write(connection: AsyncConnection, _: AsyncStore) -> dict[str, Any]:
+            return await self._suggest(connection, work, score, reasoning)
+
+        await finish(self._database, MATCHING, work, write)
+        return Finished
+
+    async def _suggest(
+        self, connection: AsyncConnection, work: Work, score: float, reasoning: str
+    ) -> dict[str, Any]:
+        now = store_now(connection)
+        told = {"campaign_id": work.row["campaign_id"], "media_id": work.row["media_id"]}
+        insert = upsert(self._database, match_suggestions).values(
+            **told, discovery_id=work.key, score=score, reasoning=reasoning, created_at=now
+        )
+        again = insert.on_conflict_do_update(
+            index_elements=["campaign_id", "media_id"], set_={"score": score, "reasoning": reasoning}
+        )
+        match_id = (await connection.execute(again.returning(match_suggestions.c.id))).scalar_one()
+        task = upsert(self._database, review_tasks).values(
+            match_suggestion_id=match_id, campaign_id=told["campaign_id"], status="pending", created_at=now
+        )
+        await connection.execute(task.on_conflict_do_nothing())
+        return {"match_created": True, "match_suggestion_id": match_id, "review_status": "pending"}
+
+    async def _keep_feed(
+        self, connection: AsyncConnection, media_id: int, row: Any, feed: Feed, now: datetime
+    ) -> None:
+        dated = [one.published_at for one in feed.episodes if one.published_at and one.published_at <= now]
+        latest = max(dated, default=None)
+        whole, parts = built_in.quality(latest, dated, row["audience"], feed.social, now)
+        await connection.execute(
+            update(media)
+            .where(media.c.id == media_id)
+            .values(
+                name=feed.name,
+                description=feed.description,
+                website=feed.website,
+                language=feed.language,
+                categories=json.dumps(feed.categories, ensure_ascii=False),
+                host_names=json.dumps(feed.hosts, ensure_ascii=False),
+                social=feed.social,
+                episode_count=len(feed.episodes),
+                latest_episode_at=latest,
+                quality_score=whole,
+                quality_parts=json.dumps(parts),
+                enriched_at=now,
+                updated_at=now,
+            )
+        )
+        listed = {
+            one.guid: {
+                "media_id": media_id,
+                "guid": one.guid,
+                "title": one.title,
+                "summary": one.summary,
+                "published_at": one.published_at,
+                "seconds": one.seconds,
+            }
+            for one in feed.episodes
+        }
+        insert = upsert(self._database, episodes)
+        newer = {name: insert.excluded[name] for name in ("title", "summary", "published_at", "seconds")}
+        await connection.execute(
+            insert.on_conflict_do_update(index_elements=["media_id", "guid"], set_=newer),
+            list(listed.values()),
+        )
+
+
+async def _media(connection: AsyncConnection, work: Work) -> Any:
+    found = await connection.execute(select(media).where(media.c.id == work.row["media_id"]))
+    return found.mappings().one()
+
+
+async def _podcast(connection: AsyncConnection, row: Any) -> Podcast:
+    newest = (
+        select(episodes.c.title, episodes.c.summary)
+        .where(episodes.c.media_id == row["id"])
+        .order_by(episodes.c.published_at.desc().nulls_last(), episodes.c.id)
+        .limit(10)
+    )
+    return Podcast(
+        name=row["name"],
+        description=row["description"],
+        categories=json.loads(row["categories"]),
+        hosts=[one["name"] for one in json.loads(row["host_names"]) if one["confidence"] >= 0.5],
+        language=row["language"],
+        quality=row["quality_score"] or 0.0,
+        parts=json.loads(row["quality_parts"]),
+        episodes=[(title, summary) for title, summary in await connection.execute(newest)],
+    )
+
+
+async def _wanted(connection: AsyncConnection, work: Work) -> Wanted:
+    found = await connection.execute(
+        select(campaigns.c.keywords, campaigns.c.ideal_podcast_description).where(
+            campaigns.c.id == work.row["campaign_id"]
+        )
+    )
+    keywords, ideal = found.one()
+    return Wanted(json.loads(keywords), ideal)

@@ -1,0 +1,96 @@
+"""What the tests of outreach share: an empty database of each kind, a service in either form, and the simulated provider."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from outreach.metrics import Metrics
+from outreach.service import Service, prepared
+from outreach.settings import Settings
+from outreach.stages import STAGES
+from raceproof.testing import PostgresServer
+
+Opening = Callable[..., AbstractAsyncContextManager[Service]]
+KEY = "canary-key-of-the-provider"
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'outreach.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.database()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    return postgres_server.database()
+
+
+@pytest.fixture
+def opening(url: str) -> Opening:
+    """A service on the database: `async with opening(form="marker") as service`."""
+
+    @asynccontextmanager
+    async def opened(**told: Any) -> AsyncIterator[Service]:
+        async with prepared(Settings(**{"database": url, "rest": 0.0, **told}), Metrics()) as service:
+            yield service
+
+    return opened
+
+
+async def run_all(service: Service, rounds: int = 6) -> None:
+    """All stages one after the other, until failing rows have had all their attempts."""
+    for _ in range(rounds):
+        for stage in STAGES.values():
+            await service.manager.run_until_idle(stage)
+
+
+class RunningProvider:
+    """The simulated provider in a process of its own."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}/v1"
+        self._ledger = f"http://127.0.0.1:{port}/ledger"
+
+    def ledger(self) -> dict[str, Any]:
+        return dict(httpx.get(self._ledger, trust_env=False).json())
+
+    def settings(self) -> dict[str, Any]:
+        return {"ai_url": self.url, "ai_key": KEY, "ai_rate": 1000.0}
+
+
+@contextmanager
+def running_provider(**trouble: float) -> Iterator[RunningProvider]:
+    """One that does wrong what it is told to."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    told = {"slow": 0.0, "fail": 0.0, "twice": 0.0, "poison": 0.0} | trouble
+    options = [part for name, value in told.items() for part in (f"--{name}", str(value))]
+    command = [sys.executable, "-m", "outreach", "provider", "--key", KEY, "--port", str(port), *options]
+    process = subprocess.Popen(command)
+    running = RunningProvider(port)
+    deadline = time.monotonic() + 60
+    try:
+        while True:
+            try:
+                running.ledger()
+                break
+            except httpx.HTTPError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+        yield running
+    finally:
+        process.kill()
+        process.wait()

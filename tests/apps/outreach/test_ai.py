@@ -1,0 +1,175 @@
+"""The AI behind the stages; the provider is a process of its own that is slow, fails, answers twice and charges: B4, B6."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from outreach import reading
+from outreach.discovery import add_campaign, discover
+from outreach.service import Service
+from outreach.settings import Settings
+from outreach.stages import AI_DESCRIPTION, ENRICHMENT
+from outreach.tables import ai_budget, discoveries
+from raceproof import Worker
+
+from .conftest import KEY, Opening, RunningProvider, run_all, running_provider
+
+
+@pytest.fixture(scope="module")
+def flaky() -> Iterator[RunningProvider]:
+    """Fails often, and often answers twice."""
+    with running_provider(fail=0.2, twice=0.5) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def silent() -> Iterator[RunningProvider]:
+    """Takes every call and answers none."""
+    with running_provider(slow=1e6) as one:
+        yield one
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """What is asked here does not depend on the kind of database."""
+    return f"sqlite:///{tmp_path / 'outreach.db'}"
+
+
+async def found(service: Service, source: str = "shipped:search-startups.json") -> None:
+    campaign = await add_campaign(
+        service.database, "Startups", ["startup", "pricing"], "Founders on pricing."
+    )
+    await discover(service.database, service.fetcher, campaign, source)
+
+
+async def budget(service: Service) -> dict[str, Any]:
+    async with service.database.read() as connection:
+        return dict((await connection.execute(select(ai_budget))).mappings().one())
+
+
+async def test_a_provider_that_fails_and_answers_twice_is_asked_until_it_is_done(
+    opening: Opening, flaky: RunningProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with opening(**flaky.settings()) as service:
+        await found(service)
+        await run_all(service, 3)
+        told = await reading.overview(service.database)
+        ledger = flaky.ledger()
+        spent = await budget(service)
+    ended = {one["stage"]: one["counts"] for one in told["stages"]}
+    assert ended["vetting"].get("pending", 0) == 0
+    assert ledger["overlaps"] == 0
+    assert ledger["charged"] == ledger["answered"] == ledger["intents"]
+    assert spent["calls"] == ledger["calls"]
+    assert 0 < spent["spent"] < 1_000_000
+    assert KEY not in caplog.text
+
+
+async def test_without_money_the_stage_is_paused_and_no_attempt_is_lost(
+    opening: Opening, flaky: RunningProvider
+) -> None:
+    async with opening(**flaky.settings(), ai_budget=0.0012) as service:
+        await found(service)
+        await run_all(service, 1)
+        told = await reading.overview(service.database)
+        description = next(one for one in told["stages"] if one["stage"] == "ai_description")
+        assert description["paused"]
+        assert "budget" in description["reason"]
+        assert description["counts"]["pending"] > 0
+        assert description["counts"].get("failed", 0) == description["counts"].get("in_progress", 0) == 0
+        assert (await budget(service))["spent"] <= 1200
+        async with service.database.read() as connection:
+            waiting = select(discoveries.c.ai_description_attempts).where(
+                discoveries.c.ai_description_status == "pending"
+            )
+            assert set((await connection.execute(waiting)).scalars()) == {0}
+
+
+async def test_a_slow_provider_costs_an_attempt_and_never_the_row(
+    opening: Opening, silent: RunningProvider
+) -> None:
+    async with opening(**silent.settings(), item_timeout=0.2, rest=3600.0) as service:
+        await found(service, "shipped:deep-soil.xml")
+        await service.manager.run_until_idle(ENRICHMENT)
+        await service.manager.run_until_idle(AI_DESCRIPTION)
+        row = await service.database.store.read(AI_DESCRIPTION.lifecycle, 1) or {}
+    assert (row["ai_description_status"], row["ai_description_attempts"]) == ("pending", 1)
+    assert "not done within 0.2 s" in row["enrichment_error"]
+
+
+async def test_a_batch_has_its_cap_and_is_given_back(opening: Opening, silent: RunningProvider) -> None:
+    """The note's 45 minutes, here a fraction of a second."""
+    async with opening(**silent.settings(), batch_timeout=0.3, rest=3600.0, form="marker") as service:
+        await found(service, "shipped:deep-soil.xml")
+        await service.manager.run_until_idle(ENRICHMENT)
+        await service.manager.run_until_idle(AI_DESCRIPTION)
+        row = await service.database.store.read(AI_DESCRIPTION.lifecycle, 1) or {}
+    assert (row["ai_description_status"], row["ai_description_attempts"]) == ("pending", 1)
+    assert row["enrichment_error"] is None
+
+
+@pytest.mark.parametrize("form", ["marker", "columns"])
+async def test_a_worker_that_is_cancelled_gives_its_rows_back(
+    opening: Opening, silent: RunningProvider, form: str
+) -> None:
+    async with opening(**silent.settings(), form=form) as service:
+        await found(service)
+        await service.manager.run_until_idle(ENRICHMENT)
+        worker = service.manager.worker(AI_DESCRIPTION)
+        before = silent.ledger()["calls"]
+        at_work = asyncio.create_task(worker.run())
+        async with asyncio.timeout(30):
+            await _called(silent, before + 3)
+        at_work.cancel()
+        await asyncio.wait([at_work])
+        async with service.database.read() as connection:
+            statuses = set((await connection.execute(select(discoveries.c.ai_description_status))).scalars())
+            texts = set((await connection.execute(select(discoveries.c.enrichment_error))).scalars())
+        assert (statuses, texts) == ({"pending"}, {None})
+        assert silent.ledger()["calls"] == before + 3  # at most three at once
+
+
+async def _called(running: RunningProvider, calls: int) -> None:
+    while (await asyncio.to_thread(running.ledger))["calls"] < calls:
+        pass
+
+
+async def test_one_worker_of_a_kind_works_at_a_time_over_all_processes(
+    opening: Opening, silent: RunningProvider
+) -> None:
+    """Semaphores around create_task guarded nothing; this limit holds for the work itself."""
+    async with opening(**silent.settings(), instance="one") as first:
+        await found(first)
+        await first.manager.run_until_idle(ENRICHMENT)
+        async with opening(**silent.settings(), instance="two", poll=0.01) as second:
+            workers: list[Worker] = [service.manager.worker(AI_DESCRIPTION) for service in (first, second)]
+            before = silent.ledger()["calls"]
+            tasks = [asyncio.create_task(worker.run()) for worker in workers]
+            async with asyncio.timeout(30):
+                await _called(silent, before + 3)
+                held = await first.database.store.claims(first.claiming.of(AI_DESCRIPTION))
+                for _ in range(20):  # the other one asks for a slot again and again meanwhile
+                    held += await first.database.store.claims(first.claiming.of(AI_DESCRIPTION))
+            assert len({one.holder for one in held}) == 1
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+
+def test_an_address_without_a_key_or_without_tls_is_refused() -> None:
+    for told in (
+        {"ai_url": "https://api.example.com/v1"},
+        {"ai_url": "http://api.example.com/v1", "ai_key": "k"},
+        {"ai_url": "https://me:secret@api.example.com/v1", "ai_key": "k"},
+        {"host": "0.0.0.0"},
+        {"form": "marker", "stale": 600},
+        {"limits": {"cooking": 1}},
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            Settings(**told)
