@@ -74,7 +74,7 @@ class Dispatcher:
             await self._db.move(Permit.withdraw, claim.key, set={"why": FORGOTTEN, "line": None})
             raise Failure(FORGOTTEN)
         if turn.state != "delivered":
-            raise Failure(str(turn), delay=1.0, counted=False)
+            raise Failure(str(turn), delay=1.0)
 
     async def _publish(self, claim: Claim[Any, Any], turn: Turn) -> None:
         if turn.row["permit"] != "ALLOWED":

@@ -19,7 +19,7 @@ class Finished:
 
 
 class Failure(Exception):
-    """Raise it in a handler to say how an item is to be given back: `delay` seconds of rest, or `attempt` not counted."""
+    """Raise it in a handler to say how an item is to be given back: to rest `delay` seconds, or, not `counted`, at once."""
 
     def __init__(self, reason: str = "", delay: float | None = None, counted: bool = True) -> None:
         super().__init__(reason)

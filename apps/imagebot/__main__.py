@@ -1,0 +1,5 @@
+"""`python -m imagebot`."""
+
+from imagebot.cli import main
+
+main()

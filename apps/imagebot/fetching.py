@@ -1,0 +1,85 @@
+"""Pictures from addresses that others have given us: only what is public, only so much, only for so long."""
+
+import ipaddress
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+LARGEST = 50 * 1024 * 1024
+PHOTO = 10 * 1024 * 1024
+
+
+class Gone(Exception):
+    """The picture is not there any more."""
+
+
+class NotFetched(Exception):
+    """It could not be fetched now."""
+
+
+class ForbiddenAddress(Exception):
+    """Whoever gave us this address wants us to look where we must not."""
+
+
+class GlobalOnly(AbstractResolver):
+    """Resolves once, and refuses every address that is not public: the connection goes to the one that was checked."""
+
+    def __init__(self) -> None:
+        self._resolver = aiohttp.DefaultResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        if not found or not all(ipaddress.ip_address(one["host"]).is_global for one in found):
+            raise OSError(f"{host} is not a public address")
+        return found
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+def check(url: str, loopback: bool = False) -> None:
+    """https, no login in it, no address that is not public; `loopback` is for simulators."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if loopback and host == "127.0.0.1" and parts.scheme in ("http", "https"):
+        return
+    if parts.scheme != "https" or not host or parts.username is not None or parts.password is not None:
+        raise ForbiddenAddress("a result must be at https://host/…")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return
+    if not address.is_global:
+        raise ForbiddenAddress("a result must be at a public address")
+
+
+async def fetch(url: str, loopback: bool = False, seconds: float = 60.0) -> bytes:
+    """The bytes at this address."""
+    check(url, loopback)
+    resolver: Any = None if loopback else GlobalOnly()
+    try:
+        async with (
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(resolver=resolver),
+                timeout=aiohttp.ClientTimeout(total=seconds),
+                trust_env=False,
+            ) as session,
+            session.get(url, allow_redirects=False) as response,
+        ):
+            if response.status in (403, 404, 410):
+                raise Gone(f"HTTP {response.status}")
+            if response.status != 200:
+                raise NotFetched(f"HTTP {response.status}")
+            body = await response.content.read(LARGEST + 1)
+            while not response.content.at_eof() and len(body) <= LARGEST:
+                body += await response.content.read(LARGEST + 1 - len(body))
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise NotFetched(type(error).__name__) from error
+    if len(body) > LARGEST:
+        raise Gone("it is larger than anything that Telegram takes")
+    return body

@@ -1,0 +1,143 @@
+"""KIE.ai: tasks are created and looked at. Errors come in the body's `code`, whatever HTTP says.
+
+What is not known is told apart from what is: a createTask without an answer may have made a task.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+
+from imagebot.pace import Pace
+from imagebot.settings import Settings, revealed
+from raceproof import NotSent
+from raceproof.intake import BadJson, parse
+
+LATER = (429, 455)
+"""Too many requests, maintenance: nothing was made, ask again."""
+LARGEST_ANSWER = 1024 * 1024
+
+
+NO_SUCH_TASK = (404, 422, 501)
+"""Answers of recordInfo that are about the task; others are about us or about KIE, and pass."""
+
+
+class KieRefused(Exception):
+    """KIE has answered, and it is no: nothing was made, and asking again would change nothing."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(f"code {code} {why}".strip())
+        self.code = code
+
+
+class KieUnclear(Exception):
+    """No answer, or none that can be read: what was asked for may have happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What recordInfo says about a task."""
+
+    task_id: str
+    state: str
+    urls: tuple[str, ...]
+    error: str
+    job_id: str | None
+    """Of the callBackUrl that we gave when it was made."""
+
+
+class Kie:
+    """A client with a pace of its own."""
+
+    def __init__(self, session: aiohttp.ClientSession, settings: Settings) -> None:
+        self._session = session
+        self._base = settings.kie_api.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {revealed(settings.kie_api_key)}"}
+        self._callback = f"{settings.public_url.rstrip('/')}/kie-callback"
+        self._timeout = aiohttp.ClientTimeout(total=settings.kie_timeout, connect=10)
+        self._queries = Pace(settings.kie_queries)
+        self._creations = Pace(settings.kie_creations)
+
+    async def turn_to_create(self) -> None:
+        """Wait until a task may be created; before anybody says that it is on its way."""
+        await self._creations.turn()
+
+    async def create_task(self, job_id: str, model: str, prompt: str, aspect_ratio: str) -> str:
+        """The new task's id. `NotSent`: surely none was made; `KieRefused`: nor will be; `KieUnclear`: nobody knows."""
+        asked = {
+            "model": model,
+            "callBackUrl": f"{self._callback}?job={job_id}",
+            "input": {"prompt": prompt, "aspect_ratio": aspect_ratio},
+        }
+        answer = await self._ask("POST", "/api/v1/jobs/createTask", json=asked)
+        data = self._data(answer)
+        task_id = data.get("taskId")
+        if not isinstance(task_id, str) or not 0 < len(task_id) <= 200:
+            raise KieUnclear("createTask was accepted without a task id")
+        return task_id
+
+    async def record_info(self, task_id: str) -> Task:
+        """How far a task is, by KIE's own word."""
+        await self._queries.turn()
+        answer = await self._ask("GET", "/api/v1/jobs/recordInfo", params={"taskId": task_id})
+        try:
+            data = self._data(answer)
+        except KieRefused as error:
+            if error.code in NO_SUCH_TASK:
+                raise
+            raise KieUnclear(str(error)) from error
+        if data.get("taskId") != task_id:
+            raise KieUnclear("recordInfo tells of another task")
+        result, param = _inner(data.get("resultJson")), _inner(data.get("param"))
+        urls = tuple(one for one in result.get("resultUrls") or () if isinstance(one, str))
+        failed = f"{data.get('failCode') or ''} {data.get('failMsg') or ''}".strip()[:300]
+        return Task(task_id, str(data.get("state")), urls, failed, _job_of(param.get("callBackUrl")))
+
+    async def _ask(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        try:
+            async with self._session.request(
+                method, self._base + path, headers=self._headers, timeout=self._timeout, **request
+            ) as response:
+                body = await response.content.read(LARGEST_ANSWER)
+                status = response.status
+        except aiohttp.ClientConnectorError as error:
+            raise NotSent(f"KIE cannot be reached: {type(error).__name__}") from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise KieUnclear(f"no answer of KIE: {type(error).__name__}") from error
+        try:
+            told = parse(body)
+        except BadJson:
+            told = None
+        if not isinstance(told, dict) or not isinstance(told.get("code"), int):
+            if status == 429:
+                raise NotSent("KIE: too many requests")
+            raise KieUnclear(f"KIE answered HTTP {status} without a code")
+        return told
+
+    def _data(self, told: dict[str, Any]) -> dict[str, Any]:
+        code = told["code"]
+        if code in LATER:
+            raise NotSent(f"KIE: code {code}")
+        if code != 200:
+            why = str(told.get("msg") or told.get("message") or "")[:200]
+            raise KieRefused(code, why)
+        data = told.get("data")
+        if not isinstance(data, dict):
+            raise KieUnclear("KIE answered 200 without data")
+        return data
+
+
+def _inner(text: Any) -> dict[str, Any]:
+    """JSON that comes as a text inside of JSON; of another shape it is as good as none."""
+    try:
+        value = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _job_of(url: Any) -> str | None:
+    named = parse_qs(urlsplit(url).query).get("job") if isinstance(url, str) else None
+    return named[0] if named else None

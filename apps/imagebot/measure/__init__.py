@@ -1,0 +1,1 @@
+"""Figures: what is told in the README was printed by these."""

@@ -1,0 +1,200 @@
+"""Everything that runs beside the web server while there is a database, and the order in which it ends."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import aiohttp
+from aiogram import Bot
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.telegram import TelegramAPIServer
+from aiogram.exceptions import TelegramAPIError
+from aiogram.methods import (
+    AnswerCallbackQuery,
+    EditMessageText,
+    Response,
+    SendDocument,
+    SendMessage,
+    SendPhoto,
+    SetWebhook,
+)
+
+from appkit.loops import Loop, Loops
+from imagebot.controller import LockController
+from imagebot.delivery import Deliverer
+from imagebot.generation import Generation
+from imagebot.handlers import dispatcher
+from imagebot.handlers.context import Context
+from imagebot.kie import Kie
+from imagebot.lifecycle import MENU, WORK
+from imagebot.metrics import Metrics
+from imagebot.notifying import Notifying
+from imagebot.services import DatabaseService
+from imagebot.settings import Settings, revealed
+from imagebot.update_queue import UpdateQueueManager
+from imagebot.upkeep import Upkeep
+from imagebot.watching import Watching
+from raceproof import Role, Worker
+
+log = logging.getLogger("imagebot.runtime")
+
+_ANSWERS = tuple(
+    Response[method.__returning__]  # type: ignore[name-defined]
+    for method in (SendMessage, SendPhoto, SendDocument, EditMessageText, AnswerCallbackQuery, SetWebhook)
+)
+"""Kept, because pydantic forgets a generic model that nobody holds, and aiogram would make it anew for each answer."""
+
+ALLOWED_UPDATES = ["message", "callback_query"]
+TIDY = 3600.0
+
+
+class Runtime:
+    """The working parts, with a database under them."""
+
+    def __init__(
+        self,
+        database: DatabaseService,
+        bot: Bot,
+        kie: Kie,
+        settings: Settings,
+        metrics: Metrics,
+        loops: Loops,
+    ) -> None:
+        self._settings = settings
+        self._bot = bot
+        self._loops = loops
+        self.database = database
+        self.lock = LockController(database, settings, metrics)
+        self.queue = UpdateQueueManager(
+            database, dispatcher(Context(settings, database)), bot, settings, metrics
+        )
+        deliverer = Deliverer(bot, database.storage, settings)
+        generation = Generation(database.database, database.storage, kie, settings)
+        watching = Watching(database.database, database.storage, generation, deliverer, settings)
+        self._upkeep = Upkeep(database.database, self.lock.leader, metrics)
+        self._workers = {
+            "menu": self.queue.worker(MENU),
+            "callbacks": watching.callback_worker(),
+            "poller": watching.poll_worker(),
+            "creation": generation.worker(),
+            "notices": Notifying(bot, database, settings).worker(),
+        }
+        self._ending = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin all loops."""
+        for name, worker in self._workers.items():
+            self._loops.start(name, _working(worker))
+        self._loops.start("active", self._while_active)
+        self._loops.start("heartbeat", self.lock.heartbeat, silent=3 * self._settings.heartbeat)
+        self._loops.start("figures", self._measure)
+
+    async def drain(self) -> None:
+        """Take nothing more, hand over the lead, let what runs come to its end."""
+        self._ending.set()
+        await self._loops.drain("active", seconds=self._settings.drain / 2)
+        await self.lock.leader.step_down()
+        for worker in self._workers.values():
+            worker.stop()
+        await self._loops.drain(*self._workers, seconds=self._settings.drain)
+
+    async def _while_active(self, loop: Loop) -> None:
+        """Updates that are not on the allow-list, the webhook and the upkeep: while this instance is ACTIVE."""
+        while not self._ending.is_set():
+            if not await self._becomes(Role.ACTIVE, loop):
+                continue
+            worker = self.queue.worker(WORK)
+            running = [
+                asyncio.create_task(worker.run()),
+                asyncio.create_task(self._tidy()),
+                asyncio.create_task(self._set_webhook()),
+            ]
+            try:
+                while self.lock.active and not self._ending.is_set():
+                    await self._becomes(Role.PASSIVE, loop)
+            finally:
+                worker.stop()
+                for task in running[1:]:
+                    task.cancel()
+                await asyncio.wait([running[0]], timeout=self._settings.drain / 2)
+                running[0].cancel()
+                await asyncio.gather(*running, return_exceptions=True)
+
+    async def _becomes(self, role: Role, loop: Loop) -> bool:
+        """Wait a second for the role; True if it is that."""
+        loop.beat()
+        ending = asyncio.create_task(self._ending.wait())
+        changing = asyncio.create_task(self.lock.leader.wait_for(role))
+        try:
+            await asyncio.wait([ending, changing], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (ending, changing):
+                task.cancel()
+            await asyncio.gather(ending, changing, return_exceptions=True)
+        return self.lock.role is role
+
+    async def _set_webhook(self) -> None:
+        """Tell Telegram where we are; again and again until it has heard."""
+        rest = 1.0
+        secret = revealed(self._settings.webhook_secret)
+        url = f"{self._settings.public_url.rstrip('/')}/webhook/{secret}"
+        while True:
+            try:
+                await self._bot.set_webhook(
+                    url, secret_token=secret, allowed_updates=ALLOWED_UPDATES, request_timeout=10
+                )
+                log.info("[WEBHOOK] set")
+                return
+            except TelegramAPIError as error:
+                log.warning("[WEBHOOK] not set: %s, again in %.0f s", type(error).__name__, rest)
+                await asyncio.sleep(rest)
+                rest = min(2 * rest, 60.0)
+
+    async def _tidy(self) -> None:
+        while True:
+            try:
+                await self._upkeep.tidy()
+            except Exception as error:
+                log.warning("[UPKEEP] %s", type(error).__name__)
+            await asyncio.sleep(TIDY)
+
+    async def _measure(self, loop: Loop) -> None:
+        while True:
+            loop.beat()
+            await self._upkeep.measure()
+            await asyncio.sleep(5)
+
+
+@asynccontextmanager
+async def running(
+    database: DatabaseService, settings: Settings, metrics: Metrics, loops: Loops
+) -> AsyncIterator[Runtime]:
+    """The runtime at work; whoever leaves the block has drained it before."""
+    session = AiohttpSession(api=TelegramAPIServer.from_base(settings.telegram_api))
+    bot = Bot(revealed(settings.telegram_bot_token), session=session)
+    try:
+        async with aiohttp.ClientSession(trust_env=False) as http:
+            runtime = Runtime(database, bot, Kie(http, settings), settings, metrics, loops)
+            async with runtime.lock.leader, loops:
+                runtime.start()
+                yield runtime
+    finally:
+        await bot.session.close()
+
+
+def _working(worker: Worker) -> Callable[[Loop], Awaitable[None]]:
+    async def run(loop: Loop) -> None:
+        task = asyncio.create_task(worker.run())
+        try:
+            while not task.done():
+                if worker.silent_for < loop.silent / 2:
+                    loop.beat()
+                await asyncio.wait([task], timeout=1)
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    return run

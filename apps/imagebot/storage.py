@@ -1,0 +1,127 @@
+"""The note's delivery lock: who sends a picture, and what became of it.
+
+`try_acquire_delivery_lock` takes the turn, `mark_delivered` ends it. A turn belongs to the task in which it was won: its
+fence is in every write, so that a sender who was too slow can neither end nor free the turn of the next one. Status and
+money change in the transaction of the mark.
+"""
+
+import logging
+from contextvars import ContextVar
+from typing import Any
+
+from sqlalchemy import or_, select
+
+from appkit.database import Database, store_now
+from imagebot import money
+from imagebot.lifecycle import Job, Status, picture_of
+from imagebot.settings import Settings
+from imagebot.tables import generation_jobs
+from imagebot.telling import tell_of
+from raceproof import DeliveryState, Marked, Move, NoTurn, Turn, sql
+
+log = logging.getLogger("imagebot.storage")
+
+JobRow = dict[str, Any]
+
+_turns: ContextVar[dict[str, Turn] | None] = ContextVar("imagebot_turns", default=None)
+
+
+class Storage:
+    """Jobs, as far as delivery is concerned."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._db = database.store
+        self._by = settings.instance
+        self._picture = picture_of(settings)
+
+    async def find(self, task_id: str) -> JobRow | None:
+        """A job by KIE's id or by ours, and the store's time as `now`."""
+        wanted = or_(generation_jobs.c.external_task_id == task_id, generation_jobs.c.job_id == task_id)
+        async with self._database.read() as connection:
+            asked = select(generation_jobs, store_now(connection).label("now")).where(wanted)
+            row = (await connection.execute(asked)).mappings().first()
+        return dict(row) if row else None
+
+    async def try_acquire_delivery_lock(self, task_id: str) -> JobRow | None:
+        """The job if this caller may send its picture now, None if somebody else does or did."""
+        found = await self.find(task_id)
+        if found is None:
+            return None
+        job_id: str = found["job_id"]
+        answer = await self._db.take_turn(
+            self._picture, job_id, by=self._by, reserve=True, returning=["status", "result_urls"]
+        )
+        if isinstance(answer, NoTurn) and answer.state is DeliveryState.UNCERTAIN:
+            await self._show_doubt(found, f"the sender {answer.by} has not been heard of again")
+        if not isinstance(answer, Turn):
+            return None
+        if answer.row["status"] != Status.READY:
+            await self._db.not_sent(answer, "there is nothing to send")
+            return None
+        _turns.set({**(_turns.get() or {}), job_id: answer})
+        return {**found, **answer.row}
+
+    async def begin_sending(self, job_id: str) -> bool:
+        """Right before the request: from here on a crash leaves something that nobody knows."""
+        return isinstance(await self._db.sending(self._turn(job_id)), Turn)
+
+    async def mark_delivered(self, task_id: str, success: bool = True, error: str | None = None) -> bool:
+        """The send has ended: delivered, or surely not sent; False if the turn was not this caller's any more."""
+        job = await self.find(task_id)
+        if job is None:
+            return False
+        turn = self._turn(job["job_id"])
+        if not success:
+            return isinstance(await self._db.not_sent(turn, error), Marked)
+        async with self._database.transaction() as (connection, db):
+            if not isinstance(await db.delivered(turn), Marked):
+                return False
+            (await db.move(Job.deliver, job["job_id"], by=self._by)).must()
+            await money.charge(connection, job, self._by)
+            await tell_of(db, job, "delivered")
+        return True
+
+    async def mark_uncertain(self, job: JobRow, error: str) -> None:
+        """Nobody knows whether it arrived: with `hold` it is shown to its user, with `resend` the poller sends again."""
+        await self._db.uncertain(self._turn(job["job_id"]), error)
+        if self._picture.policy == "hold":
+            await self._show_doubt(job, error)
+
+    async def mark_undeliverable(self, job: JobRow, end: Move[Any], error: str) -> bool:
+        """It can never be delivered: the money goes back, in the same transaction."""
+        async with self._database.transaction() as (connection, db):
+            if not isinstance(await db.not_sent(self._turn(job["job_id"]), error), Marked):
+                return False
+            (await db.move(end, job["job_id"], by=self._by, set={"error_text": error})).must()
+            await money.release(connection, job, self._by)
+            if end is Job.expire:
+                await tell_of(db, job, "expired", price=job["price"])
+        return True
+
+    async def resolve(self, job: JobRow, arrived: bool, by: str) -> bool:
+        """Somebody has looked whether an uncertain picture is there; False if it is not uncertain any more."""
+        async with self._database.transaction() as (connection, db):
+            move = Job.deliver if arrived else Job.send_again
+            uncertain = sql("t.status = 'uncertain'")
+            answer = await db.move(move, job["job_id"], by=by, where=uncertain)
+            if not answer.won:
+                return False
+            await db.resolve(self._picture, job["job_id"], arrived=arrived, by=by)
+            if arrived:
+                await money.charge(connection, job, by)
+        return True
+
+    async def _show_doubt(self, job: JobRow, error: str) -> None:
+        async with self._database.transaction() as (_, db):
+            told = await db.move(Job.doubt, job["job_id"], by=self._by, set={"error_text": error})
+            if told.won:
+                await tell_of(db, job, "uncertain", attempt=job["delivery_attempts"] or 0)
+
+    def _turn(self, job_id: str) -> Turn:
+        turn = (_turns.get() or {}).get(job_id)
+        if turn is None:
+            raise LookupError(
+                f"the lock of {job_id} was not won by this task: try_acquire_delivery_lock first"
+            )
+        return turn

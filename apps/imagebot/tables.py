@@ -1,0 +1,98 @@
+"""The tables, as far as the application reads them or adds rows; every change of a status is a decision of raceproof."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table
+
+from appkit.database import Moment
+from imagebot.lifecycle import Job, TopUp, Watch, callbacks, notices, updates
+from raceproof import claim_index_ddl, guard_ddl, history_ddl, inbox_ddl, lease_ddl, schedule_ddl
+
+metadata = MetaData()
+
+
+def _text(*names: str) -> list[Column[str]]:
+    return [Column(name, String) for name in names]
+
+
+def _moments(*names: str) -> list[Column[Any]]:
+    return [Column(name, Moment()) for name in names]
+
+
+def _numbers(*names: str) -> list[Column[int]]:
+    return [Column(name, BigInteger) for name in names]
+
+
+users = Table(
+    "users",
+    metadata,
+    Column("user_id", BigInteger, primary_key=True),
+    *_numbers("chat_id"),
+    *_text("language"),
+    *_moments("made_at"),
+)
+user_balances = Table(
+    "user_balances",
+    metadata,
+    Column("user_id", BigInteger, primary_key=True),
+    *_numbers("balance", "held"),
+    *_text("currency"),
+)
+transactions = Table(
+    "transactions",
+    metadata,
+    Column("number", BigInteger, primary_key=True),
+    *_text("reference", "kind", "job_id", "made_by"),
+    *_numbers("user_id", "amount", "held"),
+    *_moments("made_at"),
+)
+generation_jobs = Table(
+    "generation_jobs",
+    metadata,
+    Column("job_id", String, primary_key=True),
+    *_numbers("user_id", "chat_id", "price", "progress_message"),
+    *_text("status", "model", "aspect_ratio", "prompt", "external_task_id", "result_urls", "error_text"),
+    *_moments("made_at", "confirmed_at", "submitted_at", "ready_at", "ended_at"),
+    *_text("claimed_by", "watch", "creation_state", "creation_error"),
+    *_text("delivery_state", "delivered_by", "delivery_error"),
+    *_moments("claimed_until", "creating_at", "task_created_at", "delivering_at", "delivered_at"),
+    Column("claims", Integer),
+    Column("delivery_attempts", Integer),
+)
+topups = Table(
+    "topups",
+    metadata,
+    Column("topup_id", String, primary_key=True),
+    *_numbers("user_id", "amount"),
+    *_text("status", "ended_by"),
+    *_moments("made_at", "requested_at", "ended_at"),
+)
+lock_heartbeat = Table(
+    "lock_heartbeat",
+    metadata,
+    Column("instance", String, primary_key=True),
+    *_text("role"),
+    *_numbers("epoch"),
+    *_moments("heartbeat_at"),
+)
+job_history = Table(
+    "job_history",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    *_text("lifecycle", "key", "move", "outcome", "before", "after", "actor", "reason"),
+    *_moments("at"),
+)
+
+
+def own_tables(dialect: str) -> list[str]:
+    """The library's tables, indexes and guards: nothing but a declared move changes a status, not even by hand."""
+    return [
+        history_ddl(Job.spec, dialect),  # type: ignore[arg-type]
+        history_ddl(TopUp.spec, dialect),  # type: ignore[arg-type]
+        *(inbox_ddl(dialect, inbox) for inbox in (updates, callbacks, notices)),
+        lease_ddl(dialect),
+        schedule_ddl(dialect),
+        claim_index_ddl(Job.submit, dialect),  # type: ignore[arg-type]
+        claim_index_ddl(Watch.poll, dialect),  # type: ignore[arg-type]
+        *(guard_ddl(lifecycle.spec, dialect) for lifecycle in (Job, Watch, TopUp)),  # type: ignore[arg-type]
+    ]
