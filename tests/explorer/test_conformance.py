@@ -17,9 +17,9 @@ from raceproof.testing.explorer.on_redis import RedisGround
 from raceproof.testing.explorer.on_sqlite import SqliteGround
 from raceproof.testing.packs import PACKS, Pack
 
-SCHEDULES = 800
+SCHEDULES = 500
 """So many on each store, over all packs that it can run; `make certificates` compares more."""
-LIMITS = Limits(deviations=2, seconds=0.4)
+LIMITS = Limits(deviations=2, seconds=0.25)
 
 Opened = Callable[[set[float]], Ground]
 

@@ -102,7 +102,7 @@ def test_with_and_without_its_cache_it_finds_the_same() -> None:
         cached, uncached = (kind(scenario(program), limits).explore() for kind in (Explorer, Uncached))
         assert needed(cached) == needed(uncached), f"{program} with {faults}"
         fewer += cached.covered.schedules < uncached.covered.schedules
-    assert fewer > 4
+    assert fewer > 2
 
 
 def counter(world: World) -> None:

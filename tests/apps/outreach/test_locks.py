@@ -291,10 +291,12 @@ async def test_the_migration_happens_while_workers_are_running(opening: Opening)
             await asyncio.wait_for(second.run(until_idle=True), 60)
             first.stop()
             await running
+            last = new.manager.worker(ENRICHMENT)  # for what the first has given back
+            await asyncio.wait_for(last.run(until_idle=True), 60)
             assert await stuck_locks(new.database, new.claiming) == []
             async with new.database.read() as connection:
                 statuses = (await connection.execute(select(discoveries.c.enrichment_status))).scalars().all()
-        assert first.lost == second.lost == 0
+        assert first.lost == second.lost == last.lost == 0
         assert set(statuses) == {"completed"}
         assert len(seen) == len(set(seen)) == 60
 
