@@ -17,9 +17,9 @@ from raceproof.testing.explorer.on_redis import RedisGround
 from raceproof.testing.explorer.on_sqlite import SqliteGround
 from raceproof.testing.packs import PACKS, Pack
 
-SCHEDULES = 500
-"""So many on each store, over all packs that it can run; `make certificates` compares more."""
-LIMITS = Limits(deviations=2, seconds=0.25)
+SCHEDULES = 2000
+"""So many on each store, over all packs that it can run."""
+LIMITS = Limits(deviations=2, seconds=0.6)
 
 Opened = Callable[[set[float]], Ground]
 
@@ -53,7 +53,7 @@ def test_valkey_answers_like_sqlite(pack: Pack, on_redis: Opened) -> None:
 def compare(pack: Pack, opened: Opened, most: int) -> None:
     world = world_of(pack.scenario)
     schedules = explored_schedules(world, LIMITS, most)
-    assert len(schedules) >= min(most, 5), "too few schedules to compare"
+    assert len(schedules) >= min(most, 20), "too few schedules to compare"
     other = opened(durations(world, LIMITS))
     try:
         found = list(islice(differences(world, schedules, SqliteGround(), other, LIMITS), 3))

@@ -130,11 +130,11 @@ class Explorer:
     def _go(self, forced: tuple[Action, ...], cost: int) -> tuple[list[Action], str] | None:
         """One schedule: what is forced, then undisturbed; leaves its deviations in the levels."""
         with self._running() as run:
+            for place, action in enumerate(forced):
+                if not run.can(action):
+                    raise NotDeterministic(_OTHERWISE.format(self.world.name, place + 1, "a schedule"))
+                run.take(action, check=place == len(forced) - 1)
             if forced:
-                self._repeat(run, forced[:-1])
-                if not run.can(forced[-1]):
-                    raise NotDeterministic(_OTHERWISE.format(self.world.name, len(forced), "a schedule"))
-                run.take(forced[-1])
                 self._note(run, forced[-1])
                 self._reach(run)
             taken = list(forced)
@@ -153,14 +153,6 @@ class Explorer:
                 run.take(usual)
                 self._reach(run)
             return None if run.broken is None else (taken, run.broken)
-
-    def _repeat(self, run: Run, actions: Sequence[Action]) -> None:
-        """What an earlier run has done in the same way; nothing is checked, since it was checked there."""
-        for place, action in enumerate(actions):
-            try:
-                run.take(action, check=False)
-            except IndexError:
-                raise NotDeterministic(_OTHERWISE.format(self.world.name, place + 1, "a schedule")) from None
 
     def _seen(self, run: Run) -> bool:
         watch = run.watch
