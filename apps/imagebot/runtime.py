@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -21,6 +21,7 @@ from aiogram.methods import (
 )
 
 from appkit.loops import Loop, Loops
+from appkit.working import working
 from imagebot.controller import LockController
 from imagebot.delivery import Deliverer
 from imagebot.generation import Generation
@@ -35,7 +36,7 @@ from imagebot.settings import Settings, revealed
 from imagebot.update_queue import UpdateQueueManager
 from imagebot.upkeep import Upkeep
 from imagebot.watching import Watching
-from raceproof import Role, Worker
+from raceproof import Role
 
 log = logging.getLogger("imagebot.runtime")
 
@@ -85,7 +86,7 @@ class Runtime:
     def start(self) -> None:
         """Begin all loops."""
         for name, worker in self._workers.items():
-            self._loops.start(name, _working(worker))
+            self._loops.start(name, working(worker))
         self._loops.start("active", self._while_active)
         self._loops.start("heartbeat", self.lock.heartbeat, silent=3 * self._settings.heartbeat)
         self._loops.start("figures", self._measure)
@@ -181,20 +182,3 @@ async def running(
                 yield runtime
     finally:
         await bot.session.close()
-
-
-def _working(worker: Worker) -> Callable[[Loop], Awaitable[None]]:
-    async def run(loop: Loop) -> None:
-        task = asyncio.create_task(worker.run())
-        try:
-            while not task.done():
-                if worker.silent_for < loop.silent / 2:
-                    loop.beat()
-                await asyncio.wait([task], timeout=1)
-            await task
-        finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-
-    return run
