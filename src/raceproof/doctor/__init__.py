@@ -1,0 +1,1 @@
+"""Diagnostics: what is wrong in a store, with its evidence and its repair."""

@@ -1,0 +1,1 @@
+"""The terminal view of lifecycles, claims, races, leader, inbox and what is stuck."""
