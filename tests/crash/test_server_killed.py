@@ -14,6 +14,8 @@ from tests.race.places import Place, PostgresPlace, RedisPlace
 
 ROWS = 60
 WORKERS = 3
+PACE = 3
+"""Rows that a worker finishes before it asks whether to go on, so that a quick one leaves enough for the others."""
 
 
 @pytest.fixture(params=["postgres", "valkey"])
@@ -26,6 +28,7 @@ def mortal(request: pytest.FixtureRequest) -> Iterator[Server]:
 def part(place: Place, spec: Spec[str], outside: Outside, stage: Stage) -> None:
     """A careful worker: an error on the way is met by asking again, an unknown end by asking for the same."""
     name = f"worker {os.getpid()}"
+    ended = 0
     with connect(place.url) as db:
         while True:
             try:
@@ -36,6 +39,9 @@ def part(place: Place, spec: Spec[str], outside: Outside, stage: Stage) -> None:
             for one in claims:
                 outside.send(key=one.key, fence=one.fence, by=name, attempt=one.attempt)
                 stage.tell("ended", finish(db, spec, one, name, stage))
+                ended += 1
+                if ended % PACE == 0:
+                    stage.reach("paused")
 
 
 def finish(db: Any, spec: Spec[str], one: Claim[str, Any], name: str, stage: Stage) -> str:
@@ -61,12 +67,19 @@ def test_workers_lose_no_row_and_finish_none_twice(mortal: Server, outside: Outs
     try:
         for _ in range(2):
             for actor in actors:
-                for _ in range(3):
+                for _ in range(PACE):
                     assert actor.until("ended")[0] in ("moved", "lost")
+                actor.until("paused")
+            for actor in actors:
+                actor.go()
             mortal.kill()
             for actor in actors:
+                actor.go()  # one that was quicker than the kill has paused again
                 actor.until("felt")
             mortal.restart()
+        for actor in actors:
+            for _ in range(ROWS):
+                actor.go()
         with connect(place.url) as db:
             while any((db.read(spec, key) or {})["status"] != "DONE" for key in keys):
                 pass
