@@ -18,8 +18,10 @@ from raceproof.testing.explorer import (
     World,
     world_of,
 )
-from raceproof.testing.explorer.action import Faults
+from raceproof.testing.explorer.action import Action, Faults
 from raceproof.testing.explorer.run import Run
+from raceproof.testing.explorer.search import Deviation
+from raceproof.testing.packs import PACKS, Pack
 from tests.explorer.brute import random_program, scenario, smallest
 
 FAULTS = [
@@ -47,6 +49,9 @@ class Uncached(Explorer):
     """Goes on from every state, however often it was seen."""
 
     def _seen(self, run: Run) -> bool:
+        return False
+
+    def _foreseen(self, one: Deviation) -> bool:
         return False
 
 
@@ -103,6 +108,46 @@ def test_with_and_without_its_cache_it_finds_the_same() -> None:
         assert needed(cached) == needed(uncached), f"{program} with {faults}"
         fewer += cached.covered.schedules < uncached.covered.schedules
     assert fewer > 4
+
+
+class Checking(Explorer):
+    """Runs every schedule from its beginning, and sees whether it leads where that was seen ahead."""
+
+    def _try(self, one: Deviation, cost: int) -> tuple[list[Action], str] | None:
+        self.expected = one.ahead.key(self._went_on, self._told_matters) if one.ahead else None
+        self.checked += self.expected is not None
+        return super()._try(one, cost)
+
+    def _foreseen(self, one: Deviation) -> bool:
+        return False
+
+    def _seen(self, run: Run) -> bool:
+        expected, self.expected = self.expected, None
+        assert expected in (None, run.key())
+        return super()._seen(run)
+
+    expected: object = None
+    checked = 0
+
+
+class Guessing(Explorer):
+    """Takes every step that can be undone for one that leads nowhere."""
+
+    def _foreseen(self, one: Deviation) -> bool:
+        return one.ahead is not None
+
+
+@pytest.mark.parametrize("pack", PACKS[:: len(PACKS) // 13], ids=lambda pack: pack.name)
+def test_a_schedule_leads_where_that_was_seen_ahead(pack: Pack) -> None:
+    """Most schedules are not run, since their last step was tried in passing and undone."""
+    explorer = Checking(world_of(pack.scenario), Limits(deviations=2, seconds=60))
+    assert explorer.explore().kind != "failed"
+    assert explorer.checked > 50
+
+
+def test_an_explorer_that_guesses_what_is_ahead_is_found_out() -> None:
+    """The control."""
+    assert different(Guessing, range(20), tangled=False)
 
 
 def counter(world: World) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from raceproof.testing.explorer.action import Action, Schedule, written
 from raceproof.testing.explorer.ground import Ground
 from raceproof.testing.explorer.on_sqlite import SqliteGround
-from raceproof.testing.explorer.search import Explorer
+from raceproof.testing.explorer.search import Deviation, Explorer
 from raceproof.testing.explorer.verdict import Limits, Verdict
 from raceproof.testing.explorer.world import World
 
@@ -38,9 +38,9 @@ class _Collecting(Explorer):
         self.tried: list[tuple[Action, ...]] = []
         super().__init__(world, limits, SqliteGround(), whole_calls=True)
 
-    def _go(self, forced: tuple[Action, ...], cost: int) -> tuple[list[Action], str] | None:
-        self.tried.append(forced)
-        return super()._go(forced, cost)
+    def _try(self, one: Deviation, cost: int) -> tuple[list[Action], str] | None:
+        self.tried.append(one.schedule)
+        return super()._try(one, cost)
 
 
 def explored_schedules(world: World, limits: Limits, most: int) -> list[Schedule]:

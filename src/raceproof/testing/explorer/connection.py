@@ -6,7 +6,7 @@ see anything of them before the COMMIT and nobody else can write in between. A s
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from raceproof.driver import AsyncDriver
@@ -57,12 +57,20 @@ class ExploredDriver(AsyncDriver):
         return not self.in_transaction
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        return await self._steps(self.moves.one(request), lambda: f"{request.move} {request.key!r}")
+        def program() -> Program[Answer[Any, Any]]:
+            return self.moves.one(request)
+
+        return await self._steps(program(), lambda: f"{request.move} {request.key!r}", program)
 
     async def run(self, program: Program[T]) -> T:
         return await self._steps(program, None)
 
-    async def _steps(self, program: Program[T], label: Callable[[], str] | None) -> T:
+    async def _steps(
+        self,
+        program: Program[T],
+        label: Callable[[], str] | None,
+        again: Callable[[], Program[T]] | None = None,
+    ) -> T:
         if self._explored.whole_calls:
             whole: _Whole[T] = await self._wait(
                 lambda: _name(program), lambda: self._whole(program), plain=True
@@ -70,23 +78,41 @@ class ExploredDriver(AsyncDriver):
             return whole.result
         try:
             statement = next(program)
+            sent: list[Rows] = []
             while True:
                 if statement.text == "ROLLBACK":
                     statement = program.send(())  # the step has rolled back itself
                     continue
                 if self._explored.ground.learns(statement):
-                    statement = program.send(self._explored.ground.execute(statement))
+                    sent.append(self._explored.ground.execute(statement))
+                    statement = program.send(sent[-1])
                     continue
                 step = _Step(self, program, statement)
+                trial: Callable[[], Rows] | None = step.apply
+                if statement.text == "BEGIN":
+                    trial = None if again is None else partial(self._step_again, again, *sent)
+                    again = None  # what it is sent in this step is not kept
                 try:
-                    rows = await self._wait(label or step.label, step.apply)
+                    sent.append(await self._wait(label or step.label, step.apply, trial=trial))
                 except BaseException as error:
+                    again = None
                     statement = program.throw(error)
                 else:
-                    statement = program.send(rows)
+                    statement = program.send(sent[-1])
         except StopIteration as stop:
             result: T = stop.value
             return result
+
+    def _step_again(self, again: Callable[[], Program[Any]], *sent: Rows) -> Rows:
+        """The same step of the same call made once more, after the same answers."""
+        program = again()
+        statement = next(program)
+        for rows in sent:
+            statement = program.send(rows)
+        try:
+            return _Step(self, program, statement).apply()
+        finally:
+            program.close()
 
     def _whole(self, program: Program[T]) -> "_Whole[T]":
         """All statements of a call at once."""
@@ -107,10 +133,8 @@ class ExploredDriver(AsyncDriver):
 
     async def sql(self, text: str, params: Sequence[Any]) -> Rows:
         """A statement of the user's own."""
-        ground = self._explored.ground
-        rows: Rows = await self._wait(
-            lambda: shortened(text, params), lambda: ground.sql(text, params), plain=True
-        )
+        apply = partial(self._explored.ground.sql, text, params)
+        rows: Rows = await self._wait(lambda: shortened(text, params), apply, plain=True, trial=apply)
         return rows
 
     async def begin(self) -> None:
@@ -138,7 +162,12 @@ class ExploredDriver(AsyncDriver):
             self._explored.close_transaction()
 
     async def _wait(
-        self, label: Callable[[], str], apply: Callable[[], Any], plain: bool = False, ends: bool = False
+        self,
+        label: Callable[[], str],
+        apply: Callable[[], Any],
+        plain: bool = False,
+        ends: bool = False,
+        trial: Callable[[], Any] | None = None,
     ) -> Any:
         def error(fate: Fate) -> BaseException:
             lost = StoreUnreachable(
@@ -155,6 +184,7 @@ class ExploredDriver(AsyncDriver):
 
         future = self._explored.loop.create_future()
         operation = Operation(self._process, label, apply, future, uses_store=True, errors=error)
+        operation.trial = trial
         if self.in_transaction and not ends:
             operation.fates = _IN_TRANSACTION
         self._explored.submit(operation)

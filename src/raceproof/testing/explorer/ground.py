@@ -4,14 +4,15 @@ Statements run one at a time, inline, in the order of the schedule. What a drive
 and ROLLBACK is done here with the same texts, so the SQL and the scripts are those of production.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from raceproof.driver import Moves
 from raceproof.primitives import Primitives
 from raceproof.schema.history import Dialect
 from raceproof.statement import Rows, Statement
 
+T = TypeVar("T")
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
@@ -19,6 +20,8 @@ class Ground(Protocol):
     """One store to explore on."""
 
     dialect: str
+    reversible: bool
+    """Whether there is an `aside`."""
 
     @property
     def moves(self) -> Moves: ...
@@ -58,6 +61,10 @@ class Ground(Protocol):
     def begin(self) -> None: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
+
+    def aside(self, look: Callable[[], T]) -> T:
+        """Look at something, and undo whatever that has done."""
+        ...
 
     def version(self) -> object:
         """Changes whenever something was written."""

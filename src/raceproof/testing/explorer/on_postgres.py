@@ -32,6 +32,7 @@ class PostgresGround:
     """A schema of its own on a server, made anew."""
 
     dialect = "postgres"
+    reversible = False
 
     def __init__(self, url: str, durations: Iterable[float] = ()) -> None:
         self._connection = psycopg.connect(url, autocommit=True)

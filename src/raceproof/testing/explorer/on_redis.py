@@ -45,6 +45,7 @@ class RedisGround:
     """Database 0 of a server that nobody else uses."""
 
     dialect = "redis"
+    reversible = False
 
     def __init__(self, url: str, durations: Iterable[float] = ()) -> None:
         self._client = redis.Redis.from_url(url)

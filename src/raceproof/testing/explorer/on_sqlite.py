@@ -6,11 +6,11 @@ run lets nobody else at the store while one is open.
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 from raceproof.moves import SqliteMoves
 from raceproof.primitives import Primitives
@@ -19,6 +19,8 @@ from raceproof.schema.history import Dialect
 from raceproof.statement import Rows, Statement
 from raceproof.testing.explorer.ground import Tables, frozen, statements
 from raceproof.testing.explorer.virtual import EPOCH
+
+T = TypeVar("T")
 
 _FUNCTIONS = ("strftime", "datetime", "date", "time", "julianday", "unixepoch")
 _A_STEP = 0.0015
@@ -32,6 +34,7 @@ class SqliteGround:
     """SQLite in memory."""
 
     dialect = "sqlite"
+    reversible = True
 
     def __init__(self) -> None:
         self.moves = SqliteMoves("question", prefers=False)
@@ -46,6 +49,8 @@ class SqliteGround:
         self._selects: list[tuple[str, list[str], str]] = []
         self._drawn = 0
         self._rollbacks = 0
+        self._undone = 0
+        self._inserts = 0
         self._numbers = ""
         self._keep_time()
         self._connection.create_function("random", 0, self._draw)
@@ -130,10 +135,12 @@ class SqliteGround:
             case "ROLLBACK":
                 self.rollback()
             case text:
-                return self._cursor.execute(text, statement.params).fetchall()
+                return self.sql(text, statement.params)
         return ()
 
     def sql(self, text: str, params: Sequence[Any]) -> Rows:
+        if self._numbers and _inserts(text):
+            self._inserts += 1
         return self._cursor.execute(text, params).fetchall()
 
     def observed(self, answer: Any) -> object:
@@ -149,6 +156,19 @@ class SqliteGround:
         self._cursor.execute("ROLLBACK TO explored")
         self._cursor.execute("RELEASE explored")
         self._rollbacks += 1
+
+    def aside(self, look: Callable[[], T]) -> T:
+        drawn, expiries, changes = self._drawn, self._expiries, self._connection.total_changes
+        rollbacks, inserts = self._rollbacks, self._inserts
+        self._expiries = set(expiries)
+        self._cursor.execute("SAVEPOINT aside")
+        try:
+            return look()
+        finally:
+            self._cursor.execute("ROLLBACK TO aside")
+            self._cursor.execute("RELEASE aside")
+            self._drawn, self._expiries, self._rollbacks, self._inserts = drawn, expiries, rollbacks, inserts
+            self._undone += self._connection.total_changes - changes
 
     # the run
 
@@ -171,7 +191,8 @@ class SqliteGround:
         self.set_clock(0.0)
 
     def version(self) -> object:
-        return self._connection.total_changes, self._rollbacks
+        # an INSERT may use up a number without a change, and a SELECT may draw
+        return self._connection.total_changes - self._undone, self._rollbacks, self._inserts, self._drawn
 
     def state(self) -> object:
         """All rows as values, for the hash of a state."""
@@ -218,6 +239,11 @@ def _text(clock: float) -> str:
     """A moment as SQLite writes it."""
     moment = datetime.fromtimestamp(EPOCH + clock, UTC)
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"
+
+
+@lru_cache(maxsize=4096)
+def _inserts(text: str) -> bool:
+    return "insert" in text.lower()
 
 
 def _is_now(value: object) -> bool:

@@ -16,6 +16,8 @@ from raceproof.testing.explorer.virtual import Chance
 if TYPE_CHECKING:
     from raceproof.testing.explorer.connection import Connection
 
+State = tuple[int, int, int, int]
+Knowing = tuple[int, int, int, int]
 Body = Callable[["Connection"], Awaitable[object]]
 
 VISIBLE = tuple(Fate)
@@ -28,7 +30,17 @@ SURE = (Fate.DONE,)
 class Operation:
     """Something that a process waits for: a statement, an effect, a timer, its own start."""
 
-    __slots__ = ("apply", "errors", "fates", "future", "label", "number", "process", "uses_store")
+    __slots__ = (
+        "apply",
+        "errors",
+        "fates",
+        "future",
+        "label",
+        "number",
+        "process",
+        "trial",
+        "uses_store",
+    )
 
     def __init__(
         self,
@@ -47,6 +59,8 @@ class Operation:
         self.fates = fates
         self.uses_store = uses_store
         self.errors = errors
+        self.trial: Callable[[], Any] | None = None
+        """How to do it only to undo it, if it can be done without running code of its process."""
         self.number = 0
         """Which one it is of all that its process has asked for."""
 
@@ -58,6 +72,9 @@ class Operation:
 
 class Process:
     """One process, over all its incarnations in one run."""
+
+    UNBORN = -1
+    """What is observed by nobody."""
 
     __slots__ = (
         "asked",
@@ -116,11 +133,15 @@ class Process:
     def forget(self) -> None:
         """Nothing of it runs or waits any more."""
         self.pending, self.timers, self.tasks, self.main = [], [], [], None
-        self.observed = -1
+        self.observed = self.UNBORN
 
     def observe(self, *what: object) -> None:
         """It knows this from now on. Answers as texts: -1 and -2 have the same hash, and 1, 1.0 and True are equal."""
         self.observed = hash((self.observed, what))
+
+    def observing(self, *what: object, after: int | None = None) -> int:
+        """What its observations would be with this, after those that it has or after these."""
+        return hash((self.observed if after is None else after, what))
 
     def fire_timers(self, clock: float) -> list[Handle]:
         """Timers that are due, in order."""
@@ -134,5 +155,13 @@ class Process:
         waiting = [timer.when for timer in self.timers if not timer.cancelled()]
         return min(waiting) if waiting else None
 
-    def state(self) -> tuple[int, int, int, int]:
+    def state(self) -> State:
         return self.incarnation, self.observed, self.told, -1 if self.main is None else int(self.main.done())
+
+    def dead_state(self) -> State:
+        """The same, if it died now."""
+        return self.incarnation, self.UNBORN, self.told, -1
+
+    def knowing(self, observed: int) -> Knowing:
+        """What decides how its code goes on, if these are its observations."""
+        return self.index, self.incarnation, observed, self.told

@@ -10,7 +10,7 @@ from asyncio import events as asyncio_events
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 from raceproof import identity
 from raceproof.events import Event
@@ -19,9 +19,11 @@ from raceproof.testing.explorer.connection import Connection, ExploredDriver
 from raceproof.testing.explorer.expiries import Spans
 from raceproof.testing.explorer.ground import Ground, Tables
 from raceproof.testing.explorer.loop import Handle, VirtualLoop
-from raceproof.testing.explorer.process import SURE, UNSEEN, Operation, Process
+from raceproof.testing.explorer.process import SURE, UNSEEN, Knowing, Operation, Process, State
 from raceproof.testing.explorer.watch import Watch
 from raceproof.testing.explorer.world import World
+
+T = TypeVar("T")
 
 MOST_STEPS = 500
 """A run that is longer than this goes round in circles."""
@@ -72,13 +74,15 @@ class Run:
             Process(index, one.name, one.body, one.restarts) for index, one in enumerate(world.processes)
         ]
         self.steps: list[Step] | None = [] if record else None
-        self.last: tuple[str, str, Fate] = ("", "", Fate.DONE)
         self.waits: list[float] | None = None
         """Where time goes when it passes, if that is given; else to the next timer or expiry."""
         self._spans = Spans(world.spans)
         self._graveyard: list[Any] = []
         self._transaction_of: Process | None = None
         self._acting: object = None
+        self._checks = False
+        self.went_on: dict[Knowing, State] = {}
+        """How the code of a process has gone on from what it knew, in this run and in those before."""
         self.over = False
 
     # life of a run
@@ -168,25 +172,47 @@ class Run:
         """The state: two runs with the same one go on alike."""
         current, owner = self.current, self._transaction_of
         return (
-            self.watch.state(),
-            self.clock,
-            self.ground.expiries(),
-            self._spans.state(),
+            self.outside(),
             current.index if current else -1,
             owner.index if owner else -1,
             tuple([process.state() for process in self.processes]),
         )
 
+    def outside(self) -> object:
+        """All of the state but the processes."""
+        return self.watch.state(), self.clock, self.ground.expiries(), self._spans.state()
+
+    def operation(self, action: Action) -> Operation:
+        """What an action is about."""
+        return self.enabled(self.processes[action.process])[action.place]
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._transaction_of is not None
+
+    def aside(self, look: Callable[[], T]) -> T | None:
+        """Look at something that is undone at once; None where that is not possible."""
+        if self.world.changes or self.world.spans or not self.ground.reversible:
+            return None
+        return self.watch.aside(lambda: self.ground.aside(look))
+
+    def seen(self, operation: Operation, answer: object, error: BaseException | None) -> object:
+        """What a process can tell of how its operation went."""
+        if error is not None:
+            return repr(error)
+        return self.ground.observed(answer) if operation.uses_store else repr(answer)
+
     # what happens
 
     def take(self, action: Action, check: bool = True) -> None:
-        """One step."""
+        """One step; with `check` what must hold is looked at, and how the code went on is kept."""
         self.step += 1
+        self._checks = check
         before = self.watch.before() if check else None
         if action == WAIT:
             self._wait()
         else:
-            operation = self.enabled(self.processes[action.process])[action.place]
+            operation = self.operation(action)
             if action.fate is Fate.DONE and self.steps is None:
                 self.current = operation.process
                 self._happens(operation)
@@ -237,8 +263,7 @@ class Run:
         if future is None:
             process.observe(operation.number, self.clock)
         else:
-            seen = self.ground.observed if operation.uses_store else repr
-            process.observe(operation.number, self.clock, repr(error) if error else seen(answer))
+            process.observe(operation.number, self.clock, self.seen(operation, answer, error))
             if future.done():
                 pass
             elif error is None:
@@ -246,29 +271,28 @@ class Run:
             else:
                 future.set_exception(error)
         if fate is Fate.CANCELLED_AFTER:
-            self._cancel(process)
+            self._cancel(process, fate)
         self._go_on(process)
 
     def _disturbed(self, operation: Operation, fate: Fate) -> None:
         """The same with a fault, or written down for people."""
         process = self.current = operation.process
         self.used = self.used.plus(fate)
-        label = operation.label()
-        self.last = (process.name, label, fate)
         if self.steps is not None:
-            self._record(process, label, fate)
+            self._record(process, operation.label(), fate)
         if fate is not Fate.DONE:
             process.faulted = True
         if fate is Fate.DIES_BEFORE:
             self._kill(process)
         elif fate is Fate.CANCELLED_BEFORE:
-            self._cancel(process)
+            self._cancel(process, fate)
             self._go_on(process)
         else:
             self._happens(operation, fate)
 
-    def _cancel(self, process: Process) -> None:
-        process.observe("cancelled", self.clock)
+    def _cancel(self, process: Process, fate: Fate) -> None:
+        """Before: at what it waits for. After: where it has waited for what is done, and before it knows."""
+        process.observe(fate.value, self.clock)
         assert process.main is not None
         process.main.cancel()
 
@@ -281,12 +305,15 @@ class Run:
 
     def _go_on(self, process: Process) -> None:
         """Let the process run until it waits again; see whether it has ended."""
+        known = process.knowing(process.observed)
         self._be(process)
         self.loop.drain()
         if process.main is not None and process.main.done():
             self._ended(process, process.main)
         if process.pending:
             process.pending = [one for one in process.pending if not one.gone]
+        if self._checks and self.watch.broken is None:
+            self.went_on[known] = process.state()
 
     def _ended(self, process: Process, main: "asyncio.Task[Any]") -> None:
         failure = None if main.cancelled() else main.exception()

@@ -2,7 +2,9 @@
 
 Every run goes on from its last deviation as the undisturbed one would, and leaves behind all deviations from there that are
 still allowed. A state that was seen before with no more faults used up is not gone on from: whatever follows was tried
-already. When the time is over, the last part of it goes into random schedules with few changes of priority (PCT).
+already. The last step of a schedule is tried in passing when the schedule is put on the list, so that one which leads
+nowhere new need not be run from its beginning. When the time is over, the last part of it goes into random schedules with
+few changes of priority (PCT).
 """
 
 import gc
@@ -12,14 +14,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from raceproof import events, identity
 from raceproof.errors import CallError, RaceproofError
 from raceproof.testing.explorer.action import WAIT, Action, Fate, Faults, Schedule, parsed, written
+from raceproof.testing.explorer.ahead import Ahead, Foreseen
 from raceproof.testing.explorer.ground import Ground
 from raceproof.testing.explorer.loop import refused
 from raceproof.testing.explorer.on_sqlite import SqliteGround
+from raceproof.testing.explorer.process import Knowing, State
 from raceproof.testing.explorer.random_search import random_run
 from raceproof.testing.explorer.remains import clean_up
 from raceproof.testing.explorer.run import MOST_STEPS, Run
@@ -42,6 +46,17 @@ _monotonic = time.monotonic
 
 class NotDeterministic(RaceproofError):
     """The same schedule gave two different runs: the scenario looks at something that the explorer does not decide."""
+
+
+class Deviation(NamedTuple):
+    """A schedule that waits to be tried: what happens up to its last deviation, and what is known of that."""
+
+    schedule: tuple[Action, ...]
+    ahead: Foreseen | None = None
+    """Where it leads, as far as that could be seen."""
+    used: Faults = Faults()
+    point: tuple[str, str] = ("", "")
+    """The process and the operation that its last step is about."""
 
 
 class Explorer:
@@ -67,7 +82,8 @@ class Explorer:
         self._remains: list[Any] = []
         self._told_matters = False
         self._visited: dict[object, list[Faults]] = {}
-        self._levels: list[list[tuple[Action, ...]]] = [[] for _ in range(limits.deviations + 1)]
+        self._went_on: dict[Knowing, State] = {}
+        self._levels: list[list[Deviation]] = [[] for _ in range(limits.deviations + 1)]
         with self._virtually():
             world.begin_on(self._ground)
             self._prepare()
@@ -81,6 +97,7 @@ class Explorer:
         self._progress = progress
         self.covered = Covered()
         self._visited.clear()
+        self._went_on.clear()
         self._levels = [[] for _ in range(self.limits.deviations + 1)]
         with self._virtually():
             self._check_deterministic()
@@ -112,14 +129,15 @@ class Explorer:
     # the search
 
     def _search(self, until: float) -> tuple[list[Action], str] | None:
-        self._levels[0].append(())
+        done = Deviation(())
+        self._levels[0].append(done)
         for deviations, level in enumerate(self._levels):
             turn = 0
             while turn < len(level):
                 if _monotonic() > until:
                     return None
-                found = self._go(level[turn], deviations)
-                level[turn] = ()
+                found = self._try(level[turn], deviations)
+                level[turn] = done
                 turn += 1
                 if found is not None:
                     return found
@@ -127,15 +145,29 @@ class Explorer:
             self.covered.exhausted = deviations
         return None
 
+    def _try(self, one: Deviation, cost: int) -> tuple[list[Action], str] | None:
+        """One schedule: run, unless it is known where it leads."""
+        if one.schedule:
+            self._note(one)
+        if self._foreseen(one):
+            self.covered.steps += 1
+            self._count()
+            return None
+        return self._go(one.schedule, cost)
+
+    def _foreseen(self, one: Deviation) -> bool:
+        key = one.ahead and one.ahead.key(self._went_on, self._told_matters)
+        return key is not None and _dominated(self._visited.get(key, ()), one.used)
+
     def _go(self, forced: tuple[Action, ...], cost: int) -> tuple[list[Action], str] | None:
-        """One schedule: what is forced, then undisturbed; leaves its deviations in the levels."""
+        """What is forced, then undisturbed; leaves its deviations in the levels."""
         with self._running() as run:
+            run.went_on = self._went_on
             for place, action in enumerate(forced):
                 if not run.can(action):
                     raise NotDeterministic(_OTHERWISE.format(self.world.name, place + 1, "a schedule"))
                 run.take(action, check=place == len(forced) - 1)
             if forced:
-                self._note(run, forced[-1])
                 self._reach(run)
             taken = list(forced)
             while run.broken is None:
@@ -145,9 +177,10 @@ class Explorer:
                 if usual is None or run.step >= MOST_STEPS:
                     self._end(run)
                     break
+                ahead, before = Ahead(run), tuple(taken)
                 for extra, other in run.alternatives(usual):
                     if cost + extra <= self.limits.deviations:
-                        self._levels[cost + extra].append((*taken, other))
+                        self._levels[cost + extra].append(_deviation(run, ahead, before, other))
                 self._see(run, usual)
                 taken.append(usual)
                 run.take(usual)
@@ -159,7 +192,7 @@ class Explorer:
         self._told_matters = watch.told_matters = self._told_matters or watch.told_matters
         key, used = run.key(), run.used
         known = self._visited.setdefault(key, [])
-        if any(one.within(used) for one in known):
+        if _dominated(known, used):
             return True
         known.append(used)
         return False
@@ -176,13 +209,13 @@ class Explorer:
             if invariant.name not in self.covered.reached and run.watch.reaches(invariant):
                 self.covered.reached.add(invariant.name)
 
-    def _note(self, run: Run, action: Action) -> None:
+    def _note(self, one: Deviation) -> None:
         """What a deviation has tried."""
+        action = one.schedule[-1]
         if action == WAIT:
             self.covered.expiries += 1
         elif action.fate is not Fate.DONE:
-            name, label, fate = run.last
-            self.covered.points.setdefault(fate, set()).add((name, label))
+            self.covered.points.setdefault(action.fate, set()).add(one.point)
 
     def _see(self, run: Run, action: Action) -> None:
         if action != WAIT:
@@ -321,12 +354,15 @@ class Explorer:
             yield run
         if refused:
             raise refused.pop()
+        self.covered.steps += run.step
+        self.covered.longest = max(self.covered.longest, run.step)
+        if len(self._remains) >= _COLLECT:
+            clean_up(self._remains)
+        self._count()
+
+    def _count(self) -> None:
         covered = self.covered
         covered.schedules += 1
-        covered.steps += run.step
-        covered.longest = max(covered.longest, run.step)
-        if covered.schedules % _COLLECT == 0:
-            clean_up(self._remains)
         if self._progress is not None and covered.schedules % _TELL == 0:
             covered.states = len(self._visited)
             self._progress(covered)
@@ -371,3 +407,17 @@ class Explorer:
                 if collecting:
                     gc.enable()
                 identity.become(*before)
+
+
+def _deviation(run: Run, ahead: Ahead, before: tuple[Action, ...], action: Action) -> Deviation:
+    schedule = (*before, action)
+    if action == WAIT:
+        return Deviation(schedule)
+    operation = run.operation(action)
+    point = (operation.process.name, operation.label())
+    return Deviation(schedule, ahead.of(action), run.used.plus(action.fate), point)
+
+
+def _dominated(known: Sequence[Faults], used: Faults) -> bool:
+    """Whether somebody was there before with no more faults used up."""
+    return any(one.within(used) for one in known)

@@ -1,10 +1,13 @@
 """What can be seen of a run from outside, step by step, and whether it is as it must be."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from raceproof.events import Event
 from raceproof.testing.explorer.ground import Ground, Tables
 from raceproof.testing.explorer.world import Call, Invariant, Moment, World
+
+T = TypeVar("T")
 
 
 class Watch:
@@ -52,6 +55,17 @@ class Watch:
 
     def closed(self) -> None:
         self._committed = self._version = self._tables = None
+
+    def aside(self, look: Callable[[], T]) -> T:
+        """What happens in this look has not happened."""
+        effects, effects_hash, checked = len(self._effects), self.effects_hash, self._checked
+        seen = self._version, self._tables, self._state
+        try:
+            return look()
+        finally:
+            del self._effects[effects:]
+            self.effects_hash, self._checked = effects_hash, checked
+            self._version, self._tables, self._state = seen
 
     # what is seen
 

@@ -88,7 +88,9 @@ class Effect:
         shown = ", ".join(
             [repr(key)] * (key is not None) + [f"{name}={value!r}" for name, value in details.items()]
         )
-        run.submit(Operation(process, lambda: f"{self.name}({shown})", apply, future, errors=error))
+        operation = Operation(process, lambda: f"{self.name}({shown})", apply, future, errors=error)
+        operation.trial = apply if self._answer is None else None
+        run.submit(operation)
         return await future
 
 
