@@ -391,19 +391,23 @@ class Explorer:
             return owner.chance if owner is not None else Chance("before")
 
         log = logging.getLogger("raceproof")
-        silent, collecting = log.disabled, gc.isenabled()
+        silent, collecting, frozen = log.disabled, gc.isenabled(), gc.get_freeze_count()
         before = identity.current()
         with ExitStack() as stack:
             stack.enter_context(virtual(lambda: self._run.clock if self._run else 0.0, owner_chance))
             stack.enter_context(events.subscribed(hear))
             log.disabled = True
             gc.disable()
+            if not frozen:
+                gc.freeze()  # what is there already need not be looked at when runs are cleaned up
             try:
                 yield
             finally:
                 clean_up(self._remains, thoroughly=True)
                 refused.clear()
                 log.disabled = silent
+                if not frozen:
+                    gc.unfreeze()
                 if collecting:
                     gc.enable()
                 identity.become(*before)
