@@ -3,6 +3,9 @@
 PYTHON ?= python3
 ARGS ?=
 
+# Many short-lived processes: what is compiled once is kept, also where the surroundings say otherwise.
+export PYTHONDONTWRITEBYTECODE :=
+
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := .venv-demo
@@ -13,14 +16,17 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
 CODE := $(wildcard src tests bench gallery tools apps docs/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench bench-short bench-explorer explore certificates mutate mutate-explored docs lock clean
+.PHONY: help run demo test check format bench bench-short bench-explorer explore certificates mutate mutate-explored docs lock clean
 .PHONY: devices imagebot outreach qrlogin storm-devices storm-imagebot storm-outreach storm-qrlogin
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  \033[1m%-15s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  Options go in ARGS, as in: make test ARGS="-k proxy -x"'
 
-run: $(DEMO)/.project ## See rows race, with and without raceproof
+run: $(APPS)/.project ## Everything at once: four applications, the usual code beside raceproof's, buttons that cause trouble
+	@$(APPS)/bin/showcase $(ARGS)
+
+demo: $(DEMO)/.project ## Rows race in a terminal, with and without raceproof; ready sooner
 	@$(DEMO)/bin/raceproof demo $(ARGS)
 
 devices: $(APPS)/.project ## The app for commands to MQTT nodes, with simulated nodes; see apps/devices
@@ -39,7 +45,7 @@ storm-devices storm-imagebot storm-outreach storm-qrlogin: storm-%: $(APPS)/.pro
 	$(APPS)/bin/$* storm $(if $(SHORT),--short) $(ARGS)
 
 test: $(VENV)/.project ## Run the tests against real servers, which they start themselves
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: $(VENV)/.project ## Lint, formatting, types, and who may import what
 	$(BIN)/ruff check

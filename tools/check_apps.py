@@ -15,6 +15,7 @@ PUBLIC = (
     "raceproof.intake.aiohttp",
     "raceproof.intake.asgi",
     "raceproof.testing",
+    "raceproof.web",
 )
 
 

@@ -9,8 +9,6 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, NoReturn
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 OK, ERROR, USAGE, REFUSED, NOT_FOUND, UNREACHABLE, PROBLEMS = range(7)
 INTERRUPTED = 130
@@ -43,6 +41,9 @@ def show(rows: Iterable[Mapping[str, Any]], output: str, columns: Iterable[str] 
         for row in listed:
             click.echo(json.dumps(row, default=str, ensure_ascii=False))
     elif listed:
+        from rich.console import Console
+        from rich.table import Table
+
         named = list(columns or listed[0])
         table = Table(*named, box=None, header_style="bold", pad_edge=False)
         for row in listed:

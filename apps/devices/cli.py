@@ -1,29 +1,24 @@
-"""`devices`: serve, submit, watch, simulate, doctor, storm."""
+"""`devices`: serve, submit, watch, simulate, doctor, storm, speed. Each imports what it needs, so that a start is quick."""
 
 import asyncio
-import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import click
-import httpx
-import uvicorn
 from pydantic import ValidationError
 
 from appkit import commands as kit
-from appkit.loops import Loops
-from devices.api import device_app
-from devices.messages import Topics
-from devices.metrics import Metrics
-from devices.service import running
-from devices.settings import EMBEDDED, Settings, broker_options
-from devices.simulator import Simulator, Trouble, paths
-from raceproof.testing import MqttServer, mqtt
+from devices.settings import EMBEDDED, Settings
 
-TERMINAL = ("DONE", "NO_EFFECT", "ERROR", "INVALID", "BUSY", "TIMEOUT")
+if TYPE_CHECKING:
+    import httpx
+
+    from devices.simulator import Trouble
+
+AWAY = 60.0
+"""Seconds for which a service that has answered before is waited for."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -60,62 +55,11 @@ def settings() -> Settings:
 @click.option("--trouble", default="", help="What goes wrong with them: drop=0.1,duplicate=0.2 or `storm`.")
 def serve(simulate: int | None, trouble: str) -> None:
     """Run an instance: API, page, dispatcher, listener, upkeep. Several may run at once."""
+    from devices.serving import serve as serving
+
     kit.log_to_stderr()
     told = settings()
-    kit.run(_serve(told, simulate, _trouble(trouble)))
-
-
-async def _serve(told: Settings, simulate: int | None, trouble: Trouble) -> int:
-    stop = kit.stop_event()
-    metrics, loops = Metrics(), Loops()
-    async with _broker(told) as broker, running(told, broker, loops, metrics) as (service, follower):
-        token = told.token.get_secret_value() if told.token else None
-        app = device_app(service, loops, metrics, follower, token)
-        server = _Server(
-            uvicorn.Config(
-                app,
-                host=told.host,
-                port=told.port,
-                log_level="warning",
-                timeout_graceful_shutdown=3,
-                lifespan="off",
-            )
-        )
-        serving = asyncio.create_task(server.serve())
-        simulating = [asyncio.create_task(_simulated(told, broker, simulate, trouble))] if simulate else []
-        click.echo(f"devices: http://{told.host}:{told.port}  (broker {_without_login(broker)})", err=True)
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
-        server.should_exit = True
-        for task in simulating:
-            task.cancel()
-        await serving
-    return kit.OK if stop.is_set() else kit.ERROR
-
-
-class _Server(uvicorn.Server):
-    """The signals are ours."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Any:
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _broker(told: Settings) -> AsyncIterator[str]:
-    """The broker's URL; an embedded one tells it to others by a file in the folder."""
-    if told.broker != EMBEDDED:
-        yield told.broker
-        return
-    path = told.folder / "broker"
-    told.folder.mkdir(parents=True, exist_ok=True)
-    server: MqttServer = await asyncio.to_thread(mqtt)
-    path.write_text(server.url)
-    try:
-        yield server.url
-    finally:
-        path.unlink(missing_ok=True)
-        await asyncio.to_thread(server.close)
+    kit.run(serving(told, simulate, _trouble(trouble)))
 
 
 def _broker_of(told: Settings) -> str:
@@ -127,12 +71,9 @@ def _broker_of(told: Settings) -> str:
     return path.read_text()
 
 
-def _without_login(url: str) -> str:
-    options = broker_options(url)
-    return f"{options['hostname']}:{options['port']}"
+def _trouble(text: str) -> "Trouble":
+    from devices.simulator import Trouble
 
-
-def _trouble(text: str) -> Trouble:
     try:
         return Trouble.parsed(text)
     except ValueError as error:
@@ -146,18 +87,16 @@ def _trouble(text: str) -> Trouble:
 )
 def simulate(nodes: int, trouble: str) -> None:
     """Run nodes without hardware, on the broker of the settings."""
+    from devices.serving import simulated
+
     kit.log_to_stderr()
     told = settings()
-    kit.run(_simulated(told, _broker_of(told), nodes, _trouble(trouble)))
+    kit.run(simulated(told, _broker_of(told), nodes, _trouble(trouble)))
 
 
-async def _simulated(told: Settings, broker: str, nodes: int, trouble: Trouble) -> None:
-    simulator = Simulator(broker_options(broker), Topics(told.prefix), told.secret_of, paths(nodes), trouble)
-    click.echo(f"simulating {nodes} nodes, {', '.join(list(simulator.nodes)[:2])}, …", err=True)
-    await simulator.run()
+def _client(told: Settings, url: str | None) -> "httpx.AsyncClient":
+    import httpx
 
-
-def _client(told: Settings, url: str | None) -> httpx.AsyncClient:
     headers = {"Authorization": f"Bearer {told.token.get_secret_value()}"} if told.token else {}
     base = url or f"http://{told.host}:{told.port}"
     return httpx.AsyncClient(base_url=base, headers=headers, timeout=30, trust_env=False)
@@ -217,31 +156,48 @@ def watch(cmd_id: str, url: str | None, output: str) -> None:
     kit.run(follow())
 
 
-async def _watch(client: httpx.AsyncClient, cmd_id: str, output: str) -> int:
-    try:
-        async with client.stream("GET", f"/commands/{cmd_id}/events", timeout=None) as stream:
-            if stream.status_code == 404:
-                click.echo(f"there is no command {cmd_id}", err=True)
-                return kit.NOT_FOUND
-            async for line in stream.aiter_lines():
-                if line.startswith("data: "):
-                    happened = json.loads(line[6:])
-                    if output == "table":
-                        who = f" by {happened['actor']}" if happened["actor"] else ""
-                        click.echo(
-                            f"{happened['at']}  {happened['outcome']:8} {happened['move']} → {happened['after']}{who}"
-                        )
-                    else:
-                        click.echo(json.dumps(happened))
-        found = (await client.get(f"/commands/{cmd_id}")).json()
-    except httpx.HTTPError as error:
-        click.echo(f"the service cannot be reached: {error}", err=True)
-        return kit.UNREACHABLE
+async def _watch(client: "httpx.AsyncClient", cmd_id: str, output: str) -> int:
+    """Until it has ended; a service that is away for a moment is asked again, for what has happened since."""
+    import httpx
+
+    last, away_since = "", None
+    while True:
+        try:
+            headers = {"Last-Event-ID": last} if last else {}
+            patience = httpx.Timeout(30, read=60)
+            async with client.stream(
+                "GET", f"/commands/{cmd_id}/events", headers=headers, timeout=patience
+            ) as stream:
+                away_since = None
+                if stream.is_error:
+                    await stream.aread()
+                    return _problem(stream)
+                async for line in stream.aiter_lines():
+                    if line.startswith("data: "):
+                        happened = json.loads(line[6:])
+                        last = str(happened["id"])
+                        click.echo(_told(happened) if output == "table" else json.dumps(happened))
+            found = (await client.get(f"/commands/{cmd_id}")).json()
+            if found["ended"]:
+                break
+        except httpx.HTTPError as error:
+            away_since = away_since or time.monotonic()
+            if not last or time.monotonic() - away_since > AWAY:
+                click.echo(f"the service cannot be reached: {error}", err=True)
+                return kit.UNREACHABLE
+            await asyncio.sleep(0.5)
     click.echo(f"{cmd_id} is at {found['status']}", err=True)
     return kit.OK if found["status"] in ("DONE", "NO_EFFECT") else kit.ERROR
 
 
-async def _ask(call: Any) -> httpx.Response | None:
+def _told(happened: dict[str, Any]) -> str:
+    who = f" by {happened['actor']}" if happened["actor"] else ""
+    return f"{happened['at']}  {happened['outcome']:8} {happened['move']} → {happened['after']}{who}"
+
+
+async def _ask(call: Any) -> "httpx.Response | None":
+    import httpx
+
     try:
         answer: httpx.Response = await call
         return answer
@@ -250,7 +206,7 @@ async def _ask(call: Any) -> httpx.Response | None:
         return None
 
 
-def _problem(answer: httpx.Response) -> int:
+def _problem(answer: "httpx.Response") -> int:
     told = answer.json()
     click.echo(told.get("detail") or told.get("error") or told, err=True)
     for one in told.get("problems", ()):
@@ -293,6 +249,3 @@ def speed(number: int, database: str, output: str) -> None:
     from devices.speed import measure
 
     kit.run(measure(number, database, output))
-
-
-HERE = Path(__file__).parent

@@ -14,6 +14,7 @@ from raceproof import (
     History,
     Inbox,
     Lifecycle,
+    Schedules,
     claim,
     column,
     move,
@@ -42,8 +43,8 @@ ENDED = (Status.DONE, Status.NO_EFFECT, Status.ERROR, Status.INVALID, Status.BUS
 
 PUBLISHING = 10.0
 """Seconds after which a try without an end counts as uncertain; more than the wait for a PUBACK."""
-LEASE = 15.0
-"""Seconds after which the commands of a dispatcher that has died go to another."""
+LEASE = 10.0
+"""Seconds after which the work of an instance that has died goes to another: commands, responses, upkeep."""
 
 
 class Command(
@@ -155,5 +156,8 @@ publish = Delivery(
 )
 """One try to publish at a time, and an end that nobody knows is a state of its own."""
 
-responses = Inbox(table="responses", lease=30.0, attempts=20, backoff=Backoff(0.2, 30.0))
+responses = Inbox(table="responses", lease=LEASE, attempts=20, backoff=Backoff(0.2, 30.0))
 """What nodes have said, kept before anything is done about it."""
+
+schedules = Schedules(lease=LEASE)
+"""What is done by the clock, by one instance at a time."""

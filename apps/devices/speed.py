@@ -12,13 +12,14 @@ import aiomqtt
 from appkit import commands as kit
 from appkit.loops import Loops
 from appkit.storm import percentile, until
+from devices.judging import submit_to_sent
 from devices.lifecycle import Status
 from devices.metrics import Metrics
 from devices.reading import counts
 from devices.service import running
 from devices.settings import Settings, broker_options
 from devices.simulator import paths
-from devices.storm import submit_to_sent, temporary_database
+from devices.storm import temporary_database
 from devices.submitting import Wanted
 from raceproof.testing import mqtt
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, String, Table
 
 from appkit.database import Moment
-from devices.lifecycle import Command, Node, Permit, responses
+from devices.lifecycle import Command, Node, Permit, responses, schedules
 from raceproof import claim_index_ddl, guard_ddl, history_ddl, inbox_ddl, schedule_ddl
 
 metadata = MetaData()
@@ -72,7 +72,7 @@ def own_tables(dialect: str) -> list[str]:
     return [
         history_ddl(Command.spec, dialect),  # type: ignore[arg-type]
         inbox_ddl(dialect, responses),
-        schedule_ddl(dialect),
+        schedule_ddl(dialect, schedules),
         claim_index_ddl(Command.dispatch, dialect),  # type: ignore[arg-type]
         *(guard_ddl(lifecycle.spec, dialect) for lifecycle in (Command, Permit, Node)),  # type: ignore[arg-type]
     ]

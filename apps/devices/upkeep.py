@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from appkit.database import Database, moment_value, store_now
-from devices.lifecycle import Command, Permit, Status, responses
+from devices.lifecycle import Command, Permit, Status, responses, schedules
 from devices.metrics import Metrics
 from devices.settings import Settings
 from devices.tables import commands, doubts
@@ -26,7 +26,7 @@ class Upkeep:
         self._metrics = metrics
 
     def scheduler(self) -> Scheduler:
-        scheduler = Scheduler(self._db, by=self._settings.instance)
+        scheduler = Scheduler(self._db, schedules, by=self._settings.instance)
         scheduler.every(min(5.0, self._settings.answer / 5), "timeouts", self.time_out)
         scheduler.every(3600.0, "forgetting", self.forget)
         return scheduler

@@ -13,7 +13,7 @@ from aiohttp import web
 from prometheus_client import generate_latest
 
 from appkit.loops import Loops
-from imagebot.lifecycle import callbacks
+from imagebot.lifecycle import WORK
 from imagebot.metrics import Metrics
 from imagebot.runtime import Runtime, running
 from imagebot.services import open_service
@@ -44,7 +44,7 @@ class Application:
         self._secret = revealed(settings.webhook_secret).encode()
         self._telegram = aiohttp_handler(
             Endpoint(
-                "telegram",
+                WORK,
                 TelegramSecret(Secret(revealed(settings.webhook_secret))),
                 self._keep_update,
                 event_id=lambda update: update["update_id"],
@@ -76,7 +76,7 @@ class Application:
         """An update of Telegram: kept, then 200."""
         told = request.match_info["secret"].encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(told, self._secret):
-            self._count("telegram", 401, "path_mismatch")
+            self._count(WORK, 401, "path_mismatch")
             return web.Response(status=401)
         return await self._telegram(request)
 
@@ -122,7 +122,7 @@ class Application:
     async def _keep_callback(self, arrival: Arrival) -> object:
         """Each delivery of a callback is an event of its own; the same one, replayed, is not."""
         told = f"{arrival.event_id}:{arrival.headers.get('x-webhook-timestamp', '')}"
-        return await self._working().database.store.receive(callbacks, arrival._replace(event_id=told))
+        return await self._working().keep_callback(arrival._replace(event_id=told))
 
     def _working(self) -> Runtime:
         if self.runtime is None:
@@ -130,8 +130,8 @@ class Application:
         return self.runtime
 
     def _count(self, source: str, status: int, reason: str) -> None:
-        self.metrics.replies.labels(source, reason).inc()
-        if source == "telegram" and status == 503:
+        self.metrics.reply(source, reason).inc()
+        if source == WORK and status == 503:
             self.metrics.refused.inc()
 
 

@@ -1,5 +1,7 @@
 """What Prometheus is told, beside the counters of raceproof. Label values come from declarations only."""
 
+from functools import cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from imagebot.lifecycle import DRAFT, Status
@@ -29,6 +31,9 @@ class Metrics:
             ["source", "reason"],
             registry=self.registry,
         )
+        self.reply = cache(
+            self.replies.labels
+        )  # to look one up is slow, and it is asked for with each request
         self.queue_depth = Gauge(
             "imagebot_queue_depth", "Updates that wait or are worked on.", registry=self.registry
         )

@@ -28,7 +28,7 @@ from imagebot.generation import Generation
 from imagebot.handlers import dispatcher
 from imagebot.handlers.context import Context
 from imagebot.kie import Kie
-from imagebot.lifecycle import MENU, WORK
+from imagebot.lifecycle import MENU, WORK, callbacks
 from imagebot.metrics import Metrics
 from imagebot.notifying import Notifying
 from imagebot.services import DatabaseService
@@ -36,7 +36,7 @@ from imagebot.settings import Settings, revealed
 from imagebot.update_queue import UpdateQueueManager
 from imagebot.upkeep import Upkeep
 from imagebot.watching import Watching
-from raceproof import Role
+from raceproof import Arrival, AsyncStore, Received, Role
 
 log = logging.getLogger("imagebot.runtime")
 
@@ -61,14 +61,15 @@ class Runtime:
         settings: Settings,
         metrics: Metrics,
         loops: Loops,
+        intake: AsyncStore,
     ) -> None:
         self._settings = settings
         self._bot = bot
         self._loops = loops
-        self.database = database
+        self._intake = intake
         self.lock = LockController(database, settings, metrics)
         self.queue = UpdateQueueManager(
-            database, dispatcher(Context(settings, database)), bot, settings, metrics
+            database, intake, dispatcher(Context(settings, database)), bot, settings, metrics
         )
         deliverer = Deliverer(bot, database.storage, settings)
         generation = Generation(database.database, database.storage, kie, settings)
@@ -82,6 +83,12 @@ class Runtime:
             "notices": Notifying(bot, database, settings).worker(),
         }
         self._ending = asyncio.Event()
+
+    async def keep_callback(self, arrival: Arrival) -> Received:
+        """What KIE says, kept before it is told 200."""
+        received = await self._intake.receive(callbacks, arrival)
+        self._workers["callbacks"].wake()
+        return received
 
     def start(self) -> None:
         """Begin all loops."""
@@ -175,8 +182,8 @@ async def running(
     session = AiohttpSession(api=TelegramAPIServer.from_base(settings.telegram_api))
     bot = Bot(revealed(settings.telegram_bot_token), session=session)
     try:
-        async with aiohttp.ClientSession(trust_env=False) as http:
-            runtime = Runtime(database, bot, Kie(http, settings), settings, metrics, loops)
+        async with aiohttp.ClientSession(trust_env=False) as http, database.intake() as intake:
+            runtime = Runtime(database, bot, Kie(http, settings), settings, metrics, loops, intake)
             async with runtime.lock.leader, loops:
                 runtime.start()
                 yield runtime

@@ -19,6 +19,7 @@ from imagebot.money import insert_into
 from imagebot.settings import Settings
 from imagebot.storage import Storage
 from imagebot.tables import own_tables
+from raceproof import AsyncStore, connect
 
 log = logging.getLogger("imagebot.database")
 
@@ -36,6 +37,16 @@ class DatabaseService:
         self.jobs = Jobs(database, settings)
         self.accounts = Accounts(database, settings)
         self.storage = Storage(database, settings)
+        self._url = settings.database
+
+    @asynccontextmanager
+    async def intake(self) -> AsyncIterator[AsyncStore]:
+        """Where events of others are kept: on PostgreSQL by connections that no worker uses."""
+        if self.database.dialect == "sqlite":
+            yield self.store  # of two who write into one file one waits for the other
+            return
+        async with connect(self._url) as store:
+            yield store
 
 
 @asynccontextmanager

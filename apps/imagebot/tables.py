@@ -84,12 +84,20 @@ job_history = Table(
 )
 
 
+_OF_SOURCE = """
+CREATE INDEX IF NOT EXISTS telegram_updates_of_source ON telegram_updates (source, id)
+WHERE status IN ('received', 'processing');
+"""
+"""So that the menu is found at once behind however many updates that wait for the ACTIVE instance."""
+
+
 def own_tables(dialect: str) -> list[str]:
     """The library's tables, indexes and guards: nothing but a declared move changes a status, not even by hand."""
     return [
         history_ddl(Job.spec, dialect),  # type: ignore[arg-type]
         history_ddl(TopUp.spec, dialect),  # type: ignore[arg-type]
         *(inbox_ddl(dialect, inbox) for inbox in (updates, callbacks, notices)),
+        _OF_SOURCE,
         lease_ddl(dialect),
         schedule_ddl(dialect),
         claim_index_ddl(Job.submit, dialect),  # type: ignore[arg-type]

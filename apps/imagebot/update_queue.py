@@ -18,7 +18,7 @@ from imagebot.lifecycle import MENU, WORK, updates
 from imagebot.metrics import Metrics
 from imagebot.services import DatabaseService
 from imagebot.settings import Settings
-from raceproof import Arrival, Claim, Failure, Received, Worker, column
+from raceproof import Arrival, AsyncStore, Claim, Failure, Received, Worker, column
 
 log = logging.getLogger("imagebot.updates")
 
@@ -32,27 +32,35 @@ class UpdateQueueManager:
     def __init__(
         self,
         database: DatabaseService,
+        intake: AsyncStore,
         dispatcher: Dispatcher,
         bot: Bot,
         settings: Settings,
         metrics: Metrics,
     ) -> None:
         self._db = database.store
+        self._intake = intake
         self._dispatcher = dispatcher
         self._bot = bot
         self._by = settings.instance
         self._metrics = metrics
+        self._workers: dict[str, Worker] = {}
 
     async def receive(self, arrival: Arrival) -> Received:
         """Keep an update; when this returns it is durable."""
-        received = await self._db.receive(updates, arrival._replace(source=source_of(arrival.body)))
+        source = source_of(arrival.body)
+        if source != arrival.source:
+            arrival = arrival._replace(source=source)
+        received = await self._intake.receive(updates, arrival)
         if not received.duplicate:
             self._metrics.total_received.inc()
+            if source in self._workers:
+                self._workers[source].wake()
         return received
 
     def worker(self, source: str) -> Worker:
-        """Feeds the updates of one source to the dispatcher."""
-        return Worker(
+        """Feeds the updates of one source to the dispatcher; it is woken by those that come in here."""
+        self._workers[source] = Worker(
             self._db,
             updates.work,
             self.handle,
@@ -63,6 +71,7 @@ class UpdateQueueManager:
             where=column("source") == source,
             returning=["body"],
         )
+        return self._workers[source]
 
     async def handle(self, claim: Claim[Any, Any]) -> None:
         """One update. What fails is tried again, and set aside in the end; the worker survives it."""
@@ -84,6 +93,8 @@ class UpdateQueueManager:
 
 def source_of(body: bytes) -> str:
     """Whether an update is on the allow-list, which every instance answers, or for the ACTIVE one."""
+    if b"\\" not in body and b'"/' not in body and b"callback_query" not in body:
+        return WORK  # nothing is spelled in another way, so it is neither a command nor a button
     update = json.loads(body)
     query, message = update.get("callback_query"), update.get("message")
     if isinstance(query, dict):

@@ -8,12 +8,14 @@ import asyncio
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import httpx
 from sqlalchemy import update
 
 from appkit.database import Database
+from appkit.together import Together
 from outreach import built_in
 from outreach.built_in import CHECKLIST, Podcast, Wanted
 from outreach.settings import Settings
@@ -76,32 +78,34 @@ class Rate:
 
 
 class Budget:
-    """What all processes together may spend, in millionths."""
+    """What all processes together may spend, in millionths; calls that come together ask for it together."""
 
     def __init__(self, database: Database, most: float) -> None:
         self._database = database
         self._most = round(most * 1_000_000)
+        self._asking = Together(self._change)
 
     async def reserve(self, millionths: int) -> None:
         """Set aside what a call may cost at most; what nobody knows the end of stays set aside."""
-        wanted = update(ai_budget).where(
-            ai_budget.c.name == "all", ai_budget.c.spent + millionths <= self._most
-        )
-        async with self._database.transaction() as (connection, _):
-            done = await connection.execute(
-                wanted.values(spent=ai_budget.c.spent + millionths, calls=ai_budget.c.calls + 1)
-            )
-        if done.rowcount != 1:
-            raise BudgetSpent(f"the budget of {self._most / 1_000_000:g} is spent")
+        await self._asking.ask((millionths, 1))
 
     async def settle(self, reserved: int, cost: int) -> None:
         """What it has cost in the end."""
+        await self._asking.ask((cost - reserved, 0))
+
+    async def _change(self, wanted: Sequence[tuple[int, int]]) -> Sequence[None]:
+        """All of it or nothing: if there is too little for all, each asks alone."""
+        millionths, calls = (sum(column) for column in zip(*wanted, strict=True))
+        change = update(ai_budget).where(ai_budget.c.name == "all")
+        if calls:
+            change = change.where(ai_budget.c.spent + millionths <= self._most)
         async with self._database.transaction() as (connection, _):
-            await connection.execute(
-                update(ai_budget)
-                .where(ai_budget.c.name == "all")
-                .values(spent=ai_budget.c.spent + cost - reserved)
+            done = await connection.execute(
+                change.values(spent=ai_budget.c.spent + millionths, calls=ai_budget.c.calls + calls)
             )
+        if done.rowcount != 1:
+            raise BudgetSpent(f"the budget of {self._most / 1_000_000:g} is spent")
+        return [None] * len(wanted)
 
 
 class OpenAiCompatible:

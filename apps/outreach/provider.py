@@ -10,6 +10,8 @@ import json
 import random
 import secrets
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -41,14 +43,18 @@ class Provider:
         told = request.headers.get("authorization", "").encode()
         return secrets.compare_digest(told, f"Bearer {self._key}".encode())
 
-    async def answer(self, told: dict[str, Any], intent: str) -> Response:
+    async def answer(
+        self, told: dict[str, Any], intent: str, gone: Callable[[], Awaitable[None]]
+    ) -> Response:
+        """Answer one call, unless whoever asked is gone."""
         content = str(told["messages"][-1]["content"])
         self.calls[intent] += 1
         if self._under_way[intent]:
             self.overlaps += 1
         self._under_way[intent] += 1
         try:
-            await asyncio.sleep(self._random.expovariate(1 / self._slow) if self._slow else 0)
+            if self._slow and await _comes(gone(), within=self._random.expovariate(1 / self._slow)):
+                return Response(status_code=499)
         finally:
             self._under_way[intent] -= 1
         if _chance(content) < self._poison:
@@ -91,7 +97,7 @@ def provider_app(provider: Provider) -> FastAPI:
         try:
             told = parse(await request.body())
             intent = request.headers.get("idempotency-key") or secrets.token_hex(8)
-            return await provider.answer(told, intent)
+            return await provider.answer(told, intent, partial(_disconnected, request))
         except (BadJson, KeyError, TypeError, IndexError, ValueError) as error:
             return JSONResponse({"error": {"message": f"bad request: {type(error).__name__}"}}, 400)
 
@@ -100,6 +106,22 @@ def provider_app(provider: Provider) -> FastAPI:
         return provider.ledger()
 
     return app
+
+
+async def _disconnected(request: Request) -> None:
+    """Comes when the connection of a request is closed."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _comes(event: Awaitable[None], within: float) -> bool:
+    """Whether it comes in this time; it is not waited for any longer."""
+    try:
+        async with asyncio.timeout(within):
+            await event
+    except TimeoutError:
+        return False
+    return True
 
 
 def _text(told: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ def keeping(dialect: str) -> Iterator[str]:
 
 
 def passing_over(dialect: str) -> Iterator[str]:
-    """A row that is held by columns gets no marker."""
+    """A row that is held by columns gets no marker, and one that is held in either form is not set aside in the other."""
     return _filled(dialect, "pass_over")
 
 

@@ -23,6 +23,8 @@ log = logging.getLogger("qrlogin.ingest")
 
 POLL = 0.2
 BATCH = 100
+"""Attempts that are being begun at once. The next are taken when these show their codes: a process that takes over a
+crowd, and may die any moment, brings some of them on instead of all of them nowhere."""
 LATER = 2.0
 """Seconds until an attempt is looked at again that could not be taken."""
 UPKEEP = 20.0
@@ -52,11 +54,12 @@ class Ingest:
         """Look for attempts until it is stopped."""
         while not self._stopping:
             loop.beat()
-            room = min(BATCH, self._parallel - len(self._running))
+            beginning = sum(not login.is_begun for login, _ in self._running.values())
+            room = min(BATCH - beginning, self._parallel - len(self._running))
             waiting = await self._places.beside.waiting(room) if room > 0 else []
             new = [one for one in waiting if one not in self._running]
             await asyncio.gather(*map(self._take, new))
-            if len(new) < BATCH:
+            if len(new) < BATCH:  # nothing waits, or there is no room
                 self._woken.clear()
                 await _within(self._woken.wait(), POLL)
 

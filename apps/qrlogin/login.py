@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from qrlogin.beside import seconds_of
 from qrlogin.identity import SessionId
+from qrlogin.leaving import to_the_end
 from qrlogin.lifecycle import ACTIVE_SECONDS, Attempt, Status
 from qrlogin.metrics import Metrics
 from qrlogin.places import Places
@@ -98,6 +99,11 @@ class Login:
         except Ended as ended:
             log.info("%s: %s", self.session_id, ended)
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether its code was shown: from then on it waits for people most of the time."""
+        return self._shown > 0
+
     def still_wanted(self) -> None:
         """Ends the task that was told to stop, where that was lost on its way through a library."""
         if self.given_up:
@@ -126,8 +132,7 @@ class Login:
         finally:
             # a phone has said yes, and nothing came of it
             in_vain = scanned.is_set() and not self._handed_on
-            with contextlib.suppress(Exception):
-                await asyncio.shield(client.log_out() if in_vain else client.disconnect())
+            await to_the_end(client.log_out() if in_vain else client.disconnect())
 
     async def _entered(self, client: Client, scanned: asyncio.Event) -> Any:
         """Show codes until one is scanned, ask for a password if there is one; who has entered, or nothing."""

@@ -96,14 +96,14 @@ class AsyncDriver:
         """Wake up the workers of this process that wait on this driver for rows of a claim."""
         waiting = self.__dict__.get("_waiting_workers")
         if waiting:
-            for wake in waiting.get(str(claim), ()):
+            for wake in waiting.get(claim.topic, ()):
                 wake()
 
     @contextmanager
     def woken(self, claim: Claimable[Any], wake: Callable[[], None]) -> Iterator[None]:
         """Call `wake` whenever rows of a claim are offered on this driver, for as long as the block lasts."""
         waiting: list[Callable[[], None]] = self.__dict__.setdefault("_waiting_workers", {}).setdefault(
-            str(claim), []
+            claim.topic, []
         )
         waiting.append(wake)
         try:

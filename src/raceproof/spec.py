@@ -105,6 +105,11 @@ class Claimable(Generic[S]):
         return self._spec
 
     @cached_property
+    def topic(self) -> str:
+        """By what its offers are heard: inboxes and lifecycles may share a name, and not a table."""
+        return f"{self.lifecycle.table}/{self.name}"
+
+    @cached_property
     def held(self) -> tuple[S, ...]:
         """The statuses of a claimed row; a move away from them ends the claim."""
         return (self.move.target,) if self.move else self.at

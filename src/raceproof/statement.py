@@ -7,6 +7,7 @@ An SQL file has `{slot}` where a declaration fills in and `{$name}` where a para
 style of placeholder; nothing is ever found and replaced in finished SQL.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from raceproof.quoting import parameter
 
 T = TypeVar("T")
+log = logging.getLogger("raceproof")
 
 Style = Literal["dollar", "question", "format"]
 Row = Sequence[Any]
@@ -108,6 +110,33 @@ class AcknowledgementLost(Exception):
     """Raised by a driver: the statement was sent and committed by itself, and no answer came back."""
 
 
+Watcher = Callable[[Statement, Exception], object]
+
+watchers: tuple[Watcher, ...] = ()
+
+
+def watch_failures(watcher: Watcher) -> Callable[[], None]:
+    """Be told of every statement that a driver failed to run; call what comes back to stop."""
+    global watchers
+    watchers = (*watchers, watcher)
+
+    def stop() -> None:
+        global watchers
+        watchers = tuple(one for one in watchers if one is not watcher)
+
+    return stop
+
+
+def tell_failure(statement: Statement, error: BaseException) -> None:
+    """A conflict is a race and no failure, and neither is a cancelled call."""
+    if isinstance(error, Exception) and not isinstance(error, Conflicted):
+        for watcher in watchers:
+            try:
+                watcher(statement, error)
+            except Exception:
+                log.exception("a watcher of raceproof failed on %s", statement.name)
+
+
 def run(execute: Callable[[Statement], Rows], program: Program[T]) -> T:
     """Run a program on a sync driver."""
     try:
@@ -116,6 +145,8 @@ def run(execute: Callable[[Statement], Rows], program: Program[T]) -> T:
             try:
                 rows = execute(statement)
             except BaseException as error:
+                if watchers:
+                    tell_failure(statement, error)
                 statement = program.throw(error)
             else:
                 statement = program.send(rows)
@@ -132,6 +163,8 @@ async def arun(execute: Callable[[Statement], Awaitable[Rows]], program: Program
             try:
                 rows = await execute(statement)
             except BaseException as error:
+                if watchers:
+                    tell_failure(statement, error)
                 statement = program.throw(error)
             else:
                 statement = program.send(rows)

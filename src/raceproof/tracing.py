@@ -1,9 +1,14 @@
-"""OpenTelemetry: one span for each decision, as long as the decision took."""
+"""OpenTelemetry: one span for each decision of any primitive, as long as it took, and one for each failed statement.
+
+`raceproof.move`, `raceproof.claim`, `raceproof.deliver`, `raceproof.start`, `raceproof.lead`, `raceproof.receive` and so on.
+A failure is told by the class of its error alone, for its text may hold what is secret.
+"""
 
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from raceproof import statement
 from raceproof.errors import MissingExtra
 from raceproof.events import Event, subscribe
 
@@ -15,6 +20,7 @@ def trace_decisions(provider: "TracerProvider | None" = None) -> Callable[[], No
     """Make a span of every decision from now on, under the caller's current one; call what comes back to stop."""
     try:
         from opentelemetry import trace
+        from opentelemetry.trace import Status, StatusCode
     except ImportError as error:
         raise MissingExtra("opentelemetry-api is not installed: pip install 'raceproof[otel]'") from error
 
@@ -33,4 +39,17 @@ def trace_decisions(provider: "TracerProvider | None" = None) -> Callable[[], No
         name = f"raceproof.{event.operation}"
         tracer.start_span(name, start_time=ended - took, attributes=attributes).end(end_time=ended)
 
-    return subscribe(span)
+    def failed(asked: statement.Statement, error: Exception) -> None:
+        cause = error.__cause__ if isinstance(error, statement.AcknowledgementLost) else None
+        attributes = {"raceproof.statement": asked.name, "error.type": type(cause or error).__qualname__}
+        failure = tracer.start_span("raceproof.failed", attributes=attributes)
+        failure.set_status(Status(StatusCode.ERROR))
+        failure.end()
+
+    stops = (subscribe(span), statement.watch_failures(failed))
+
+    def stop_tracing() -> None:
+        for stop in stops:
+            stop()
+
+    return stop_tracing

@@ -260,6 +260,20 @@ async def test_an_event_that_is_kept_wakes_a_worker_of_its_inbox(ground: Ground)
     await running
 
 
+async def test_an_event_does_not_wake_the_worker_of_another_inbox(ground: Ground) -> None:
+    """All inboxes have a lifecycle of the same name; what they are told apart by is their table."""
+    woken: list[str] = []
+    store = db(ground)
+    one, other = (Inbox(table=f"{jobs(ground).table}_{name}") for name in ("one", "other"))
+    ground.inbox_table(other)
+    with (
+        store._woken(one.work, lambda: woken.append("one")),
+        store._woken(other.work, lambda: woken.append("other")),
+    ):
+        await store.receive(other, Arrival("shop", "e-1", b"{}"))
+    assert set(woken) == {"other"}
+
+
 async def test_a_worker_tells_for_how_long_the_store_has_been_silent(ground: Ground) -> None:
     """Nothing while items run or the store answers; a store that hangs makes it grow."""
     job = jobs(ground)

@@ -31,12 +31,27 @@ CREATE OR REPLACE TRIGGER outreach_keep_{stage} BEFORE UPDATE ON campaign_media_
     FOR EACH ROW EXECUTE FUNCTION outreach_keep_{stage}();
 
 -- name: pass_over
--- A row that somebody holds by columns is passed over by whoever writes markers, an older version's own SQL included.
+-- A row that somebody holds by columns is passed over by whoever writes markers, an older version's own SQL included. And
+-- whoever sets a row aside ends its own lock: one that leaves a living lock in place does not see it, in the other form.
 CREATE OR REPLACE FUNCTION outreach_held_{stage}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF NEW.{error} LIKE 'PROCESSING:{kind}:%'
        AND NEW.{error} IS DISTINCT FROM OLD.{error}
        AND OLD.{stage}_claimed_until > clock_timestamp()
+    THEN
+        RETURN NULL;
+    END IF;
+    IF NEW.{status} = 'failed'
+       AND OLD.{status} = 'in_progress'
+       AND (
+           (NEW.{stage}_claimed_until = OLD.{stage}_claimed_until AND OLD.{stage}_claimed_until > clock_timestamp())
+           OR (
+               NEW.{error} = OLD.{error}
+               AND to_timestamp(
+                   substring(OLD.{error} FROM '^PROCESSING:{kind}:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8
+               ) BETWEEN clock_timestamp() - interval '60 minutes' AND clock_timestamp() + interval '1 day'
+           )
+       )
     THEN
         RETURN NULL;
     END IF;

@@ -44,3 +44,26 @@ WHEN NEW.{error} LIKE 'PROCESSING:{kind}:%'
 BEGIN
     SELECT RAISE(IGNORE);
 END;
+-- Whoever sets a row aside ends its own lock: one that leaves a living lock in place does not see it, in the other form.
+CREATE TRIGGER IF NOT EXISTS outreach_spare_{stage} BEFORE UPDATE OF {status} ON campaign_media_discoveries
+WHEN NEW.{status} = 'failed'
+ AND OLD.{status} = 'in_progress'
+ AND (
+    (
+        NEW.{stage}_claimed_until IS OLD.{stage}_claimed_until
+        AND OLD.{stage}_claimed_until > strftime('%Y-%m-%d %H:%M:%f', 'now')
+    )
+    OR (
+        NEW.{error} IS OLD.{error}
+        AND OLD.{error} GLOB 'PROCESSING:{kind}:*:[0-9]*'
+        AND CAST(
+            substr(
+                substr(OLD.{error}, length('PROCESSING:{kind}:') + 1),
+                instr(substr(OLD.{error}, length('PROCESSING:{kind}:') + 1), ':') + 1
+            ) AS REAL
+        ) BETWEEN (julianday('now') - 2440587.5) * 86400.0 - 3600 AND (julianday('now') - 2440587.5) * 86400.0 + 86400
+    )
+ )
+BEGIN
+    SELECT RAISE(IGNORE);
+END;

@@ -195,7 +195,7 @@ class PostgresClaims:
 
     def offer(self, claim: Claimable[Any], keys: Sequence[Any]) -> Program[None]:
         """Wake up whoever listens; the rows are there already, and polling finds them too."""
-        yield self._text(("offer", claim), "claim.offer", lambda: {"topic": literal(str(claim))}).bind({})
+        yield self._text(("offer", claim), "claim.offer", lambda: {"topic": literal(claim.topic)}).bind({})
 
     def _change(
         self, claims: Sequence[Claim[Any, Any]], how: str, values: dict[str, Any]

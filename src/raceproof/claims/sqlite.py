@@ -163,6 +163,8 @@ class SqliteClaims:
         found = {tuple(row[:width]): row[width:] for row in written}
         answers = []
         for *parts, before, key in spent:
+            if tuple(parts) not in found:
+                continue  # a trigger of the user's has passed it over, as it may on PostgreSQL
             attempts, revision = found[tuple(parts)]
             answers.append(answer.set_aside(claim, answer.user_key(claim, parts), attempts))
             if claim.lifecycle.history:

@@ -32,6 +32,10 @@ COMMANDS = {
     "leader": "raceproof.cli.commands.leader:leader",
     "inbox": "raceproof.cli.commands.inbox:inbox",
     "sweep": "raceproof.cli.commands.sweep:sweep",
+    "doctor": "raceproof.cli.commands.doctor:doctor",
+    "web": "raceproof.cli.commands.web:web",
+    "top": "raceproof.cli.commands.top:top",
+    "metrics": "raceproof.cli.commands.metrics:metrics",
     "completion": "raceproof.cli.commands.completion:completion",
 }
 

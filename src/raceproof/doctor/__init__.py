@@ -1,1 +1,11 @@
-"""Diagnostics: what is wrong in a store, with its evidence and its repair."""
+"""What is wrong with a store, shown by its rows, and what repairs it: `diagnose(store, …)`, `adiagnose` on an async store.
+
+Promise: a diagnosis only reads; every query is bounded, whatever the size of the tables. Not promised: that a large table
+without a problem in the rows that were looked at has none elsewhere; `Checked.note` says how far a check looked.
+"""
+
+from raceproof.doctor.diagnose import adiagnose, diagnose
+from raceproof.doctor.finding import Checked, Diagnosis, Problem, Repair, Subject
+from raceproof.doctor.fixing import afix, fix
+
+__all__ = ["Checked", "Diagnosis", "Problem", "Repair", "Subject", "adiagnose", "afix", "diagnose", "fix"]

@@ -12,9 +12,6 @@ from raceproof.statement import templates
 _LONGEST = 24
 
 
-_LONGEST = 24
-
-
 def guard_name(spec: Spec[Any]) -> str:
     """What the guards of a lifecycle are called: in errors as the constraint, in the database as the trigger."""
     safe = "".join(

@@ -113,7 +113,7 @@ class WarmPostgres(AsyncDriver):
                         claim,
                     )
                     return
-                await self._hear(connection, str(claim), wake)
+                await self._hear(connection, claim.topic, wake)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
                 log.info("%s: offers are not heard for now: %s", claim, error)
                 await asyncio.sleep(_LISTEN_AGAIN)

@@ -1,1 +1,17 @@
-"""The dashboard: a server-rendered ASGI application over the lifecycles and the store of any application."""
+"""The dashboard: an ASGI application that shows what races over your rows, live, on any store. `raceproof web` serves it.
+
+    from raceproof.web import Access, Link, dashboard
+
+    app = dashboard(store, Order, invoices, lease, title="shop")            # anyone may look, nobody may change
+    outer.mount("/raceproof", app)                                          # any ASGI application, any prefix
+
+Promise: it reads with bounded statements, asks for nothing off the machine, and changes nothing unless `authorize` says
+that this person may; then through the library's own moves, each with an actor, a reason and a line in the audit.
+"""
+
+from raceproof.web.access import Access, Authorize
+from raceproof.web.app import Dashboard, dashboard
+from raceproof.web.audit import audit_ddl
+from raceproof.web.links import Link
+
+__all__ = ["Access", "Authorize", "Dashboard", "Link", "audit_ddl", "dashboard"]

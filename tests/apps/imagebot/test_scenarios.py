@@ -1,6 +1,7 @@
 """The five scenarios of note 000 (A2, A3, A4), with real processes on both stores."""
 
 import re
+import signal
 
 from sqlalchemy import text
 
@@ -114,6 +115,39 @@ async def test_with_hold_a_sender_that_died_leaves_an_uncertain_job_that_its_use
     await until(lambda: world.lines("MARK_DELIVERED"), "the mark")
     assert await world.status(job_id) == "delivered"
     assert len(world.photos()) == before + 1
+
+
+async def test_an_active_instance_that_was_stopped_past_its_lease_can_neither_mark_nor_lead(
+    world: World,
+) -> None:
+    """It sends, stands still, and goes on when somebody else has sent and marked, and is ACTIVE."""
+    one = await world.start("one", UNCERTAIN_DELIVERY="resend", SEND_TIMEOUT="300")
+    world.telegram.photo_gate.clear()
+    job_id = await world.order()
+    await until(lambda: world.telegram.waiting_photos == 1, "a send")
+    one.signal(signal.SIGSTOP)
+    two = await world.start("two", first=True, UNCERTAIN_DELIVERY="resend")
+    await five_minutes_pass(world)
+    await until(lambda: world.telegram.waiting_photos == 2, "the second one's send")
+    world.telegram.photo_gate.set()
+    await until(lambda: two.lines("MARK_DELIVERED"), "the mark")
+    one.signal(signal.SIGCONT)
+    await until(lambda: one.lines("MARK_LOST"), "the end of the first one's send")
+
+    async def is_passive() -> bool:
+        return bool((await one.health())["mode"] == "PASSIVE")
+
+    await until(is_passive, "the first one to see that it leads no more")
+    assert one.lines("MARK_DELIVERED") == []
+    assert (await two.health())["mode"] == "ACTIVE"
+    job = await world.job(job_id)
+    assert (job["status"], job["delivered_by"]) == ("delivered", "two")
+    before = len(world.texts())
+    await world.say("/balance")
+    await until(lambda: len(world.texts()) > before, "the balance")
+    async with world.opened() as database, database.transaction() as (connection, _):
+        charged = await connection.execute(text("SELECT count(*) FROM transactions WHERE kind = 'charge'"))
+        assert charged.scalar_one() == 1
 
 
 async def five_minutes_pass(world: World) -> None:

@@ -1,18 +1,17 @@
 """What the tests of outreach share: an empty database of each kind, a service in either form, and the simulated provider."""
 
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 from outreach.metrics import Metrics
+from outreach.provider import Provider, provider_app
 from outreach.service import Service, prepared
 from outreach.settings import Settings
 from outreach.stages import STAGES
@@ -56,7 +55,7 @@ async def run_all(service: Service, rounds: int = 6) -> None:
 
 
 class RunningProvider:
-    """The simulated provider in a process of its own."""
+    """The simulated provider, behind a real socket and in a loop of its own."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/v1"
@@ -72,25 +71,16 @@ class RunningProvider:
 @contextmanager
 def running_provider(**trouble: float) -> Iterator[RunningProvider]:
     """One that does wrong what it is told to."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     told = {"slow": 0.0, "fail": 0.0, "twice": 0.0, "poison": 0.0} | trouble
-    options = [part for name, value in told.items() for part in (f"--{name}", str(value))]
-    command = [sys.executable, "-m", "outreach", "provider", "--key", KEY, "--port", str(port), *options]
-    process = subprocess.Popen(command)
-    running = RunningProvider(port)
-    deadline = time.monotonic() + 60
+    app = provider_app(Provider(KEY, **told, seed=1))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = Thread(target=server.run)
+    thread.start()
     try:
-        while True:
-            try:
-                running.ledger()
-                break
-            except httpx.HTTPError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
-        yield running
+        while not server.started:
+            assert thread.is_alive(), "the provider has not started"
+            thread.join(0.01)
+        yield RunningProvider(server.servers[0].sockets[0].getsockname()[1])
     finally:
-        process.kill()
-        process.wait()
+        server.should_exit = server.force_exit = True
+        thread.join()

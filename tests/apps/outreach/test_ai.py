@@ -1,4 +1,4 @@
-"""The AI behind the stages; the provider is a process of its own that is slow, fails, answers twice and charges: B4, B6."""
+"""The AI behind the stages; the provider is a server of its own that is slow, fails, answers twice and charges: B4, B6."""
 
 import asyncio
 import logging

@@ -12,11 +12,13 @@ from sqlalchemy import select, update
 from outreach import campaign_media_discoveries as the_note
 from outreach.discovery import add_campaign, discover
 from outreach.forms import Claiming, Form
+from outreach.lifecycle import ATTEMPTS
 from outreach.monitoring import active_processing, marked_at, stuck_locks
 from outreach.opening import add_claim_columns
-from outreach.outcomes import finish
+from outreach.outcomes import finish, put_back
 from outreach.service import Service
 from outreach.stages import AI_DESCRIPTION, ENRICHMENT, VETTING
+from outreach.storm_clock import minutes_pass
 from outreach.storm_rows import fill
 from outreach.tables import discoveries, kept_errors
 from raceproof import Lost, Released, SetAside, sql
@@ -197,7 +199,7 @@ async def test_the_rows_of_a_dead_worker_are_taken_over_or_cleaned_up(opening: O
         await write_error(service, 1, "ReadTimeout: before")
         dead = await the_note.acquire_ai_description_work_batch()
         assert await the_note.acquire_ai_description_work_batch() == []
-        await _an_hour_passes(service, form)
+        await minutes_pass(service.database, 61, form)
         assert len(await stuck_locks(service.database, service.claiming)) == 2
         assert await the_note.cleanup_stale_ai_description_locks(stale_minutes=60) == 2
         assert await error_of(service, 1) == "ReadTimeout: before"
@@ -208,34 +210,12 @@ async def test_the_rows_of_a_dead_worker_are_taken_over_or_cleaned_up(opening: O
             assert isinstance(await the_note.release_ai_description_lock(work), Lost)
 
 
-async def _an_hour_passes(service: Service, form: Form) -> None:
-    """For the locks: their times are an hour earlier."""
-    async with service.database.transaction() as (connection, _):
-        if form is Form.COLUMNS:
-            earlier = {
-                "postgres": "ai_description_claimed_until - interval '61 minutes'",
-                "sqlite": "strftime('%Y-%m-%d %H:%M:%f', ai_description_claimed_until, '-61 minutes')",
-            }[service.database.dialect]
-            await connection.exec_driver_sql(
-                f"UPDATE campaign_media_discoveries SET ai_description_claimed_until = {earlier}"
-            )
-            return
-        rows = (await connection.execute(select(discoveries.c.id, discoveries.c.enrichment_error))).all()
-        for key, text in rows:
-            begin, _, at = text.rpartition(":")
-            await connection.execute(
-                update(discoveries)
-                .where(discoveries.c.id == key)
-                .values(enrichment_error=f"{begin}:{float(at) - 3660:.3f}")
-            )
-
-
 async def test_rows_whose_workers_died_five_times_are_set_aside_and_say_so(opening: Opening) -> None:
     async with opening(form="marker") as service:
         await enriched(service, 1)
         for _ in range(5):
             assert len(await the_note.acquire_ai_description_work_batch()) == 1
-            await _an_hour_passes(service, Form.MARKER)
+            await minutes_pass(service.database, 61, Form.MARKER)
         assert await the_note.acquire_ai_description_work_batch() == []
         row = await service.database.store.read(AI_DESCRIPTION.lifecycle, 1) or {}
         assert row["ai_description_status"] == "failed"
@@ -274,6 +254,42 @@ async def test_the_two_forms_keep_out_of_each_others_rows(opening: Opening) -> N
             assert (await finish(database, AI_DESCRIPTION, work, _nothing)).won
         row = await database.store.read(AI_DESCRIPTION.lifecycle, 1) or {}
         assert (row["ai_description_status"], row["enrichment_error"]) == ("completed", None)
+
+
+@BOTH
+async def test_a_last_attempt_in_one_form_is_not_set_aside_in_the_other(opening: Opening, form: Form) -> None:
+    """Whoever finds fewer rows than it wants sets aside those that have had all their attempts and that nobody holds."""
+    async with opening(form="columns") as service:
+        await enriched(service, 1)
+        database = service.database
+        own = Claiming(form, database.dialect, rest=0.0).of(AI_DESCRIPTION)
+        others = Claiming(next(one for one in Form if one is not form), database.dialect).of(AI_DESCRIPTION)
+        for _ in range(ATTEMPTS):
+            [work] = await database.store.claim(own, 1, returning=the_note.COLUMNS)
+            assert await database.store.claim(others, 5) == []
+            row = await database.store.read(AI_DESCRIPTION.lifecycle, 1) or {}
+            assert row["ai_description_status"] == "in_progress"
+            if work.attempt < ATTEMPTS:
+                assert isinstance(
+                    await put_back(database, AI_DESCRIPTION, work, "the model said no"), Released
+                )
+        assert (await finish(database, AI_DESCRIPTION, work, _nothing)).won
+
+
+@BOTH
+async def test_a_dead_lock_in_one_form_is_set_aside_in_the_other(opening: Opening, form: Form) -> None:
+    async with opening(form="columns") as service:
+        await enriched(service, 1)
+        database = service.database
+        own = Claiming(form, database.dialect).of(AI_DESCRIPTION)
+        others = Claiming(next(one for one in Form if one is not form), database.dialect).of(AI_DESCRIPTION)
+        for _ in range(ATTEMPTS):
+            assert len(await database.store.claim(own, 1)) == 1
+            await minutes_pass(database, 61)
+        assert await database.store.claim(others, 5) == []
+        row = await database.store.read(AI_DESCRIPTION.lifecycle, 1) or {}
+        assert row["ai_description_status"] == "failed"
+        assert "its workers died" in row["enrichment_error"]
 
 
 async def test_the_migration_happens_while_workers_are_running(opening: Opening) -> None:

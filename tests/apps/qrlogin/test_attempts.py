@@ -86,26 +86,6 @@ async def test_the_same_start_again_changes_nothing(store: str, tmp_path: Path) 
         assert await world.status(session_id) == "qr_rendered"
 
 
-async def test_of_many_starts_at_once_one_attempt_is_open(store: str, tmp_path: Path) -> None:
-    async with (
-        opened(store, tmp_path, ingest=False) as one,
-        opened(store, tmp_path, ingest=False, telegram=one.telegram) as other,
-    ):
-        made = await asyncio.gather(*((one, other)[number % 2].start() for number in range(30)))
-        statuses = [await one.status(session_id) for session_id in made]
-        assert sorted(filter(None, statuses)) == ["pending", *["superseded"] * 29]
-        active = await one.places.active(USER)
-        assert active is not None
-        assert active["session_id"] == str(made[statuses.index("pending")])
-        # each superseded one names a successor, and the chain ends at the active one
-        followers = set()
-        for session_id in made:
-            row = await one.places.row(session_id)
-            assert row is not None
-            followers.add(str(row.get("superseded_by")))
-        assert len(followers) == 30
-
-
 async def test_a_superseded_ingest_that_writes_late_is_refused_whatever_it_writes(
     store: str, tmp_path: Path
 ) -> None:

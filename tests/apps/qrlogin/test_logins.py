@@ -90,17 +90,6 @@ async def test_a_scan_while_the_code_is_renewed_is_not_lost(tmp_path: Path) -> N
         assert sorted(world.telegram.logged_in()) == list(range(1, 21))
 
 
-async def test_a_code_scanned_by_two_phones_logs_one_in(world: World) -> None:
-    session_id = await world.start()
-    code = await world.code(session_id)
-    told = await asyncio.gather(
-        *(world.phone(account).scan(code) for account in (1, 2)), return_exceptions=True
-    )
-    assert sum(isinstance(one, ScanRefused) for one in told) == 1
-    assert await world.ended(session_id) == "done"
-    assert len(await world.saved()) == len(world.telegram.logged_in()) == 1
-
-
 async def test_a_login_that_telegram_sends_to_another_data_centre_works(store: str, tmp_path: Path) -> None:
     async with opened(store, tmp_path, migrate=1.0) as world:
         await world.log_in()

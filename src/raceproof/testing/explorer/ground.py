@@ -20,8 +20,6 @@ class Ground(Protocol):
     """One store to explore on."""
 
     dialect: str
-    reversible: bool
-    """Whether there is an `aside`."""
 
     @property
     def moves(self) -> Moves: ...
@@ -62,8 +60,8 @@ class Ground(Protocol):
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
 
-    def aside(self, look: Callable[[], T]) -> T:
-        """Look at something, and undo whatever that has done."""
+    def aside(self, look: Callable[[], T]) -> T | None:
+        """Look at something, and undo whatever that has done; None where that takes longer than to begin anew."""
         ...
 
     def version(self) -> object:

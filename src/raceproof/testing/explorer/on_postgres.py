@@ -5,7 +5,7 @@ back from copies of what they were, which is quicker than making them again.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +32,6 @@ class PostgresGround:
     """A schema of its own on a server, made anew."""
 
     dialect = "postgres"
-    reversible = False
 
     def __init__(self, url: str, durations: Iterable[float] = ()) -> None:
         self._connection = psycopg.connect(url, autocommit=True)
@@ -140,6 +139,9 @@ class PostgresGround:
         self._connection.pgconn.exec_(self._reset.encode())
         self._spans.clear()
         self.set_clock(0.0)
+
+    def aside(self, look: Callable[[], object]) -> None:
+        """Never."""
 
     def version(self) -> object:
         return self._writes

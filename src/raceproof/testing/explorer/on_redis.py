@@ -4,7 +4,7 @@ A script asks a hash for the time instead of the server, and is otherwise the on
 dumps of what they were. What the server itself forgets after a TTL goes by its own clock, which hardly moves in a run.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import redis
@@ -45,7 +45,6 @@ class RedisGround:
     """Database 0 of a server that nobody else uses."""
 
     dialect = "redis"
-    reversible = False
 
     def __init__(self, url: str, durations: Iterable[float] = ()) -> None:
         self._client = redis.Redis.from_url(url)
@@ -120,6 +119,9 @@ class RedisGround:
         pipeline.execute()
         self._spans.clear()
         self.set_clock(0.0)
+
+    def aside(self, look: Callable[[], object]) -> None:
+        """Never."""
 
     def version(self) -> object:
         return self._writes

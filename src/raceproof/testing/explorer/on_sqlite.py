@@ -34,7 +34,6 @@ class SqliteGround:
     """SQLite in memory."""
 
     dialect = "sqlite"
-    reversible = True
 
     def __init__(self) -> None:
         self.moves = SqliteMoves("question", prefers=False)

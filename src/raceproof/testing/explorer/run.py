@@ -192,7 +192,7 @@ class Run:
 
     def aside(self, look: Callable[[], T]) -> T | None:
         """Look at something that is undone at once; None where that is not possible."""
-        if self.world.changes or self.world.spans or not self.ground.reversible:
+        if self.world.changes or self.world.spans:
             return None
         return self.watch.aside(lambda: self.ground.aside(look))
 

@@ -1,0 +1,116 @@
+"""The tables that declared things need, column by column, and the DDL for what is missing."""
+
+from typing import Any, Literal
+
+from raceproof.attempts import Attempts
+from raceproof.deliveries import Delivery
+from raceproof.forms import Columns, Timestamp
+from raceproof.inbox import Inbox, inbox_ddl
+from raceproof.leases import Lease, lease_ddl
+from raceproof.quoting import identifier, literal, qualified
+from raceproof.schema import history_columns
+from raceproof.spec import Claimable, History, Spec
+
+Kind = Literal["text", "time", "number", "bytes", "boolean"]
+Needed = dict[str, Kind]
+Tabled = Spec[Any] | Attempts | Delivery | Lease | Inbox | History
+
+_TYPES: dict[str, dict[Kind, str]] = {
+    "postgres": {
+        "text": "text",
+        "time": "timestamptz",
+        "number": "bigint",
+        "bytes": "bytea",
+        "boolean": "boolean",
+    },
+    "sqlite": {"text": "TEXT", "time": "TEXT", "number": "INTEGER", "bytes": "BLOB", "boolean": "INTEGER"},
+}
+
+
+def table_of(thing: Tabled) -> str:
+    return thing.lifecycle.table if isinstance(thing, Attempts) else thing.table
+
+
+def columns_of(thing: Tabled) -> Needed:
+    """The columns that a declaration names, and what each keeps."""
+    found: Needed
+    match thing:
+        case Spec():
+            return _of_lifecycle(thing)
+        case Attempts():
+            found = _of_lifecycle(thing.lifecycle) | {thing.owner: "text"}
+            return found | ({thing.started: "time"} if thing.started else {})
+        case Delivery():
+            found = dict.fromkeys(thing.key_columns, "text")
+            found |= {thing.delivering: "time", thing.delivered: "time"}
+            found |= {column: "text" for column in (thing.state, thing.holder, thing.error) if column}
+            return found | ({thing.attempts: "number"} if thing.attempts else {})
+        case Lease():
+            found = {"name": "text", "holder": "text", "epoch": "number"}
+            return found | {"until": "time", "since": "time", "session": "boolean"}
+        case Inbox():
+            found = _of_lifecycle(thing.lifecycle) | {"id": "number"}
+            return found | {"body": "bytes", "headers": "text", "received_at": "time"}
+        case History():
+            found = dict.fromkeys(history_columns, "text")
+            return found | {"id": "number", "revision": "number", "at": "time"}
+
+
+def _of_lifecycle(spec: Spec[Any]) -> Needed:
+    found: Needed = dict.fromkeys((*spec.key_columns, spec.column), "text")
+    for one in spec.moves.values():
+        found |= dict.fromkeys(one.stamp, "time")
+        found |= {column: "text" for column in one.sets if column not in found}
+    for claim in spec.claims.values():
+        found |= _of_claim(claim, found)
+    return found | {column: "number" for column in (spec.revision, spec.fence) if column}
+
+
+def _of_claim(claim: Claimable[Any], known: Needed) -> Needed:
+    found: Needed = {}
+    match claim.form:
+        case Columns(holder=holder, until=until, fence=fence):
+            found |= {holder: "text", until: "time", fence: "number"}
+        case Timestamp(column=column):
+            found[column] = "time"
+        case _:
+            found[claim.form.column] = "text"
+    if claim.attempts:
+        found[claim.attempts] = "number"
+    if claim.after:
+        found[claim.after] = "time"
+    others = (*([claim.serial] if claim.serial else []), *(one.removeprefix("-") for one in claim.order_by))
+    return found | {column: "text" for column in others if column not in {**known, **found}}
+
+
+def adding(thing: Tabled, missing: list[str], dialect: str) -> list[str]:
+    """The statements that add columns; a status begins where the lifecycle begins."""
+    needed, types = columns_of(thing), _TYPES[dialect]
+    first = {}
+    if isinstance(thing, Spec):
+        first[thing.column] = f" NOT NULL DEFAULT {literal(str(thing.initial[0]))}"
+    return [
+        f"ALTER TABLE {qualified(table_of(thing))} ADD COLUMN {identifier(column)} "
+        f"{types[needed[column]]}{first.get(column, '')};"
+        for column in missing
+    ]
+
+
+def creating(thing: Spec[Any] | Delivery | Lease | Inbox, dialect: str) -> list[str]:
+    """The table; of a lifecycle or a delivery with what is declared and no more, for the rest of it is the user's."""
+    if isinstance(thing, Lease):
+        return statements(lease_ddl(dialect, thing.table))
+    if isinstance(thing, Inbox):
+        return statements(inbox_ddl(dialect, thing))
+    types, lines = _TYPES[dialect], []
+    for column, kind in columns_of(thing).items():
+        needed = " NOT NULL" if column in (*thing.key_columns, getattr(thing, "column", None)) else ""
+        lines.append(f"    {identifier(column)} {types[kind]}{needed}")
+    keys = ", ".join(identifier(column) for column in thing.key_columns)
+    body = ",\n".join((*lines, f"    PRIMARY KEY ({keys})"))
+    return [f"CREATE TABLE {qualified(thing.table)} (\n{body}\n);"]
+
+
+def statements(ddl: str) -> list[str]:
+    """DDL of ours, which has no bodies with semicolons, one statement after the other."""
+    return [f"{one};" for one in ddl.strip().removesuffix(";").split(";\n")]

@@ -1,0 +1,103 @@
+-- What the doctor asks PostgreSQL. Every query ends after a bounded number of rows.
+
+-- Rows at one end of the table whose status is not declared.
+-- name: doctor.strangers
+SELECT found.rp_status, {found_keys}
+FROM (
+    SELECT t.{status}::text AS rp_status, {t_keys}
+    FROM {table} AS t
+    ORDER BY {order}
+    LIMIT {$rows}
+) AS found
+WHERE found.rp_status IS NULL
+   OR found.rp_status NOT IN ({statuses})
+LIMIT {$limit}
+
+-- Whether the table has so many rows.
+-- name: doctor.size
+SELECT count(*)
+FROM (SELECT 1 FROM {table} LIMIT {$rows}) AS part
+
+-- The open attempts of owners who have several, the oldest first.
+-- name: doctor.owners
+SELECT found.rp_owner, found.rp_status, found.rp_began, {found_keys}
+FROM (
+    SELECT part.*, count(*) OVER (PARTITION BY part.rp_owner) AS rp_number
+    FROM (
+        SELECT t.{owner}::text AS rp_owner, t.{status}::text AS rp_status, {began} AS rp_began, {t_keys}
+        FROM {table} AS t
+        WHERE t.{status} IN ({open})
+          AND t.{owner} IS NOT NULL
+        LIMIT {$rows}
+    ) AS part
+) AS found
+WHERE found.rp_number > 1
+ORDER BY found.rp_owner, found.rp_began, {found_keys}
+LIMIT {$limit}
+
+-- The columns and the WHERE of each unique index.
+-- name: doctor.unique
+SELECT array_agg(a.attname::text ORDER BY k.place), pg_get_expr(i.indpred, i.indrelid)
+FROM pg_index i
+CROSS JOIN unnest(i.indkey::int[]) WITH ORDINALITY AS k (number, place)
+LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND k.number > 0
+WHERE i.indrelid = {$relation}::bigint::oid
+  AND i.indisunique
+  AND i.indisvalid
+  AND k.place <= i.indnkeyatts
+GROUP BY i.indexrelid, i.indpred, i.indrelid
+
+-- name: doctor.clock
+SELECT extract(epoch FROM clock_timestamp())::float8
+
+-- name: doctor.session
+SELECT pg_backend_pid()
+
+-- A row at a status that is not declared goes to where rows begin.
+-- name: repair.status
+UPDATE {table}
+SET {status} = {first}
+    , {revision?} = COALESCE({revision}, 0) + 1
+WHERE {which};
+
+-- name: repair.strangers
+{status} IS NULL OR {status}::text NOT IN ({statuses})
+
+-- What the guards want to hear for it.
+-- name: repair.excuse
+SET LOCAL raceproof.override = {why};
+
+-- Guards that keep no history hear nothing.
+-- name: repair.disable
+ALTER TABLE {table} DISABLE TRIGGER {trigger};
+
+-- name: repair.enable
+ALTER TABLE {table} ENABLE TRIGGER {trigger};
+
+-- name: repair.enum
+DO $raceproof$ BEGIN
+    EXECUTE (
+        SELECT format('ALTER TYPE %s ADD VALUE IF NOT EXISTS %L', atttypid::regtype, {label})
+        FROM pg_attribute
+        WHERE attrelid = {relation}::regclass
+          AND attname = {column}
+    );
+END $raceproof$;
+
+-- How many rows are at each status, and since when the oldest: of the first rows of a table, or of those that an index finds.
+-- name: snapshot.states
+SELECT part.rp_status, count(*), min(part.rp_since)
+FROM (
+    SELECT t.{status}::text AS rp_status, {since} AS rp_since
+    FROM {table} AS t
+    WHERE t.{status} IN ({open?})
+    LIMIT {$rows}
+) AS part
+GROUP BY part.rp_status
+
+-- What was decided last, won and lost.
+-- name: snapshot.races
+SELECT h.lifecycle, h.key, h.move, h.outcome, h.before, h.after, h.actor, h.reason, h.at
+FROM {history} AS h
+ORDER BY h.id DESC
+LIMIT {$limit}

@@ -1,0 +1,123 @@
+"""What was decided last, from the histories: who won, and, where losers are recorded, who lost.
+
+In SQL a history has an order; on Redis each row has a stream of its own, and a bounded number of them is looked at.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from raceproof.doctor.finding import Subject, Thing
+from raceproof.doctor.patient import Patient, subjects_of
+from raceproof.doctor.schema import columns
+from raceproof.doctor.walk import pattern
+from raceproof.inbox import Inbox
+from raceproof.look import moment
+from raceproof.moves import RedisMoves
+from raceproof.moves.redis import text_of
+from raceproof.quoting import qualified
+from raceproof.spec import Spec
+from raceproof.statement import Program, Statement, reading
+from raceproof.store import AsyncStore, Store
+
+WON = frozenset(("moved", "claimed", "started"))
+_STREAMS = 200
+_SCANS = 10
+_FIELDS = ("lifecycle", "move", "outcome", "before", "after", "actor", "reason", "at")
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """One decision that was kept."""
+
+    at: datetime
+    lifecycle: str
+    key: str
+    move: str
+    outcome: str
+    before: str | None
+    after: str
+    actor: str | None
+    reason: str | None
+
+    @property
+    def won(self) -> bool:
+        return self.outcome in WON
+
+
+def races(store: Store, *things: Thing | Subject, limit: int = 100) -> list[Race]:
+    """The newest decisions, newest first."""
+    patient = Patient(store, limit=limit)
+    return store._driver.run(reading(patient.bounded(_races(patient, _specs(things)))))
+
+
+async def araces(store: AsyncStore, *things: Thing | Subject, limit: int = 100) -> list[Race]:
+    """The same on an async store."""
+    patient = Patient(store, limit=limit)
+    return await store._driver.run(reading(patient.bounded(_races(patient, _specs(things)))))
+
+
+def _specs(things: Iterable[Thing | Subject]) -> list[Spec[Any]]:
+    found = [subject.thing for subject in subjects_of(things)]
+    specs = [
+        one.lifecycle if isinstance(one, Inbox) else one for one in found if isinstance(one, Spec | Inbox)
+    ]
+    return [one for one in specs if one.history is not None]
+
+
+def _races(patient: Patient, specs: list[Spec[Any]]) -> Program[list[Race]]:
+    found: list[Race] = []
+    if patient.dialect == "redis":
+        for spec in specs:
+            found += yield from _on_redis(patient, spec)
+    else:
+        for table in dict.fromkeys(spec.history.table for spec in specs if spec.history):
+            if not (yield from columns(patient, table)):
+                continue  # for the doctor to tell
+            text = patient.text("snapshot.races", {"history": qualified(table)})
+            for lifecycle, key, move, outcome, before, after, actor, reason, at in (
+                yield text.bind({"limit": patient.limit})
+            ):
+                told = (lifecycle, key, move, outcome, before, after, actor, reason)
+                found.append(Race(moment(at), *told))
+    return sorted(found, key=lambda one: one.at, reverse=True)[: patient.limit]
+
+
+def _on_redis(patient: Patient, spec: Spec[Any]) -> Program[list[Race]]:
+    moves = patient.driver.moves
+    if not isinstance(moves, RedisMoves) or moves.cluster:
+        return []
+    start = f"{spec.table}/history:"
+    names: dict[str, None] = {}
+    cursor = "0"
+    for _ in range(_SCANS):
+        given = (cursor, "MATCH", pattern(start), "COUNT", 500, "TYPE", "stream")
+        ((following, some),) = yield Statement("races.scan", "SCAN", given)
+        names |= dict.fromkeys(map(text_of, some))
+        cursor = text_of(following)
+        if cursor == "0" or len(names) >= _STREAMS:
+            break
+    found = []
+    for name in list(names)[:_STREAMS]:
+        (entries,) = yield Statement("races.newest", "XREVRANGE", (name, "+", "-", "COUNT", 5))
+        for _, fields in entries:
+            pairs = (
+                fields.items() if isinstance(fields, dict) else zip(fields[::2], fields[1::2], strict=True)
+            )
+            told = {text_of(field): text_of(value) for field, value in pairs}
+            lifecycle, move, outcome, before, after, actor, reason, at = (
+                told.get(one, "") for one in _FIELDS
+            )
+            race = (
+                lifecycle,
+                name[len(start) :],
+                move,
+                outcome,
+                before or None,
+                after,
+                actor or None,
+                reason or None,
+            )
+            found.append(Race(moment(at), *race))
+    return found

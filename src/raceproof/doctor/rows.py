@@ -1,0 +1,186 @@
+"""Rows that should not be, in SQL: at a status that is not declared, or a second open attempt of an owner."""
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from raceproof.attempts import Attempts
+from raceproof.doctor.finding import Problem, Repair, Subject, command, sql
+from raceproof.doctor.patient import Patient
+from raceproof.doctor.schema import catalog, placed, relation_of
+from raceproof.doctor.work import as_argument
+from raceproof.guard import drop_ddl, guard_ddl, guard_name
+from raceproof.quoting import identifier, literal, qualified
+from raceproof.schema import attempt_index_ddl
+from raceproof.spec import Spec
+from raceproof.statement import Program, templates
+
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
+_WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
+
+
+def strangers(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
+    """Rows at a status that is not declared, among those at both ends of the table."""
+    found: dict[tuple[Any, ...], Any] = {}
+    for direction in ("", " DESC"):
+        slots = {
+            **_slots(spec),
+            "order": ", ".join(f"t.{identifier(column)}{direction}" for column in spec.key_columns),
+            "statuses": ", ".join(literal(str(status)) for status in spec.statuses),
+        }
+        asked = {"rows": patient.rows, "limit": patient.limit + 1}
+        for status, *key in (yield patient.text("doctor.strangers", slots).bind(asked)):
+            found.setdefault(tuple(key), status)
+    size = yield patient.text("doctor.size", _slots(spec)).bind({"rows": patient.rows * 2 + 1})
+    if size[0][0] > patient.rows * 2:
+        patient.looked_at = f"the first and the last {patient.rows} rows by key, not all"
+    if not found:
+        return []
+    rows = [
+        {**dict(zip(spec.key_columns, key, strict=True)), spec.column: status}
+        for key, status in found.items()
+    ][: patient.limit]
+    what = f"rows have a {spec.column} that is not declared"
+    repair = _mend(patient, spec, rows)
+    return [Problem("status", "error", subject.name, what, tuple(rows), len(found) > patient.limit, repair)]
+
+
+def _mend(patient: Patient, spec: Spec[Any], found: Sequence[dict[str, Any]]) -> Repair:
+    """Back to where a row begins, as a proposal. Guards are told why; those that keep no history are away meanwhile."""
+    status = identifier(spec.column)
+    slots = {
+        "table": qualified(spec.table),
+        "status": status,
+        "first": literal(str(spec.initial[0])),
+        "revision": identifier(spec.revision) if spec.revision else "",
+        "statuses": ", ".join(literal(str(one)) for one in spec.statuses),
+        "lifecycle": literal(spec.name),
+        "why": literal("doctor: its status was not declared"),
+        "trigger": identifier(guard_name(spec)),
+    }
+
+    def text(name: str, **more: str) -> str:
+        template = templates("raceproof.doctor", f"{patient.dialect}.sql")[f"repair.{name}"]
+        return template.prepare(slots | more, "dollar").text
+
+    note = " ".join(f"-- {slots['first']} is a proposal; declared are {slots['statuses']}".split())
+    all_of_them = text("status", which=text("strangers"))
+    if spec.name not in patient.guarded:
+        return sql(note, all_of_them)
+    if patient.dialect == "postgres":
+        if spec.history:
+            return sql(note, "BEGIN;", text("excuse"), all_of_them, "COMMIT;")
+        return sql(note, "BEGIN;", text("disable"), all_of_them, text("enable"), "COMMIT;")
+    if spec.history:  # an excuse of SQLite's is good for one row
+        each = [line for row in found for line in (text("excuse"), text("status", which=_this(spec, row)))]
+        return sql(note, "BEGIN IMMEDIATE;", *each, "COMMIT;")
+    drop, again = drop_ddl(spec, "sqlite"), guard_ddl(spec, "sqlite")
+    return sql(note, "BEGIN IMMEDIATE;", drop, all_of_them, again, "COMMIT;")
+
+
+def _this(spec: Spec[Any], row: dict[str, Any]) -> str:
+    """The row and no other, if it is still as it was found."""
+    return " AND ".join(
+        f"{identifier(column)} IS {_constant(row[column])}" for column in (*spec.key_columns, spec.column)
+    )
+
+
+def _constant(value: Any) -> str:
+    """A value of SQLite's as it is written there."""
+    match value:
+        case None:
+            return "NULL"
+        case int() | float():
+            return repr(value)
+        case bytes():
+            return f"x'{value.hex()}'"
+        case _:
+            return literal(str(value))
+
+
+def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[list[Problem]]:
+    """Owners with several open attempts, and the index that would have refused the second."""
+    spec = attempts.lifecycle
+    slots = {
+        **_slots(spec),
+        "owner": identifier(attempts.owner),
+        "began": f"t.{identifier(attempts.started)}" if attempts.started else "NULL",
+        "open": ", ".join(literal(str(status)) for status in attempts.open),
+    }
+    asked = {"rows": patient.rows * 2, "limit": patient.limit + 1}
+    found: Any = yield patient.text("doctor.owners", slots).bind(asked)
+    problems = []
+    if found:
+        rows = tuple(
+            {attempts.owner: owner, **dict(zip(spec.key_columns, key, strict=True)), spec.column: status,
+             **({attempts.started: began} if attempts.started else {})}
+            for owner, status, began, *key in found
+        )[: patient.limit]  # fmt: skip
+        problems.append(several(subject, attempts, rows, len(found) > patient.limit))
+    if not (yield from _has_index(patient, attempts)):
+        what = f"no unique index on {attempts.owner}: raw SQL can give an owner a second open attempt"
+        repair = sql(attempt_index_ddl(attempts, patient.dialect), safe=not found)
+        problems.append(Problem("index", "warning", subject.name, what, repair=repair))
+    return problems
+
+
+def several(
+    subject: Subject, attempts: Attempts, rows: Sequence[dict[str, Any]], more: bool, kept: Any = None
+) -> Problem:
+    """The newest attempt of each owner stays, or the one that `kept` names; the others are superseded by it."""
+    spec = attempts.lifecycle
+    lines = []
+    for owner, listed in groupby(rows, key=lambda row: row[attempts.owner]):
+        mine = list(listed)
+        stays = (kept or {}).get(owner) or _key(spec, mine[-1])
+        lines += [_supersede(subject, attempts, row, stays) for row in mine if _key(spec, row) != stays]
+    number = len({row[attempts.owner] for row in rows})
+    what = f"{number} owner{'s' * (number > 1)} with several open attempts; one at most is active"
+    return Problem("owner", "error", subject.name, what, tuple(rows), more, command(*lines))
+
+
+def _supersede(subject: Subject, attempts: Attempts, row: dict[str, Any], stays: str) -> str:
+    spec = attempts.lifecycle
+    words = [attempts.supersede.name]
+    if attempts.link:
+        words += ["--set", f"{attempts.link}={stays}"]
+    if spec.tenant:
+        words += ["--tenant", str(row[spec.tenant])]
+    words += ["--reason", "doctor: the owner has a newer attempt", "--yes", *as_argument(_key(spec, row))]
+    return subject.command("move", *words, name=spec.name)
+
+
+def _key(spec: Spec[Any], row: dict[str, Any]) -> str:
+    return ",".join(str(row[column]) for column in spec.key)
+
+
+def _has_index(patient: Patient, attempts: Attempts) -> Program[bool]:
+    spec = attempts.lifecycle
+    found: list[tuple[list[str | None], str | None]] = []
+    if patient.dialect == "postgres":
+        relation = yield from relation_of(patient, spec.table)
+        rows = yield patient.text("doctor.unique", {}).bind({"relation": relation})
+        found = [(list(names), where) for names, where in rows]
+    else:
+        rows = yield patient.text("doctor.unique", catalog(spec.table)).bind(placed(spec.table))
+        for names, made in rows:
+            listed: list[str | None] = [*str(names).split("\0")]
+            found.append((listed, _WHERE.split(made, maxsplit=1)[-1] if made else None))
+    return any(names == [attempts.owner] and _covers(where, attempts) for names, where in found)
+
+
+def _covers(where: str | None, attempts: Attempts) -> bool:
+    if where is None:
+        return True
+    named = {text.replace("''", "'") for text in _LITERAL.findall(where)}
+    return {str(status) for status in attempts.open} <= named and "<>" not in where
+
+
+def _slots(spec: Spec[Any]) -> dict[str, str]:
+    return {
+        "table": qualified(spec.table),
+        "status": identifier(spec.column),
+        "t_keys": ", ".join(f"t.{identifier(column)}" for column in spec.key_columns),
+        "found_keys": ", ".join(f"found.{identifier(column)}" for column in spec.key_columns),
+    }

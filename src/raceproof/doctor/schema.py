@@ -1,0 +1,178 @@
+"""Does the database fit the declarations: tables, columns, keys, histories, indexes and guards; by `raceproof.verify`."""
+
+from typing import Any
+
+from raceproof.attempts import Attempts
+from raceproof.doctor.columns import Tabled, adding, columns_of, creating, statements, table_of
+from raceproof.doctor.finding import Problem, Repair, Subject, sql
+from raceproof.doctor.patient import Patient
+from raceproof.guard import guard_ddl, guard_name
+from raceproof.inbox import Inbox
+from raceproof.leases import Lease
+from raceproof.quoting import identifier, literal, qualified, split_qualified
+from raceproof.schema import history_ddl
+from raceproof.spec import Spec
+from raceproof.statement import Program, T, templates
+from raceproof.verify import Finding, verify
+
+_NO_GUARDS = "no guards"
+_VERIFY = "raceproof.verify"
+
+
+def table(patient: Patient, subject: Subject, thing: Tabled) -> Program[list[Problem]]:
+    """The table is there, with its columns."""
+    name = table_of(thing)
+    there = yield from columns(patient, name)
+    needed = columns_of(thing)
+    if isinstance(thing, Attempts):  # what its lifecycle needs is told with that
+        needed = {column: needed[column] for column in needed if column not in columns_of(thing.lifecycle)}
+    missing = [column for column in needed if column not in there]
+    if not missing or (isinstance(thing, Attempts) and not there):
+        return []
+    patient.ailing.add(name)
+    if there:
+        what, repair = f"table {name} lacks {', '.join(missing)}", adding(thing, missing, patient.dialect)
+        return [_drift(subject, what, sql(*repair))]
+    made = creating(thing, patient.dialect)  # type: ignore[arg-type]
+    return [
+        _drift(subject, f"table {name} does not exist", sql(*made, safe=isinstance(thing, Lease | Inbox)))
+    ]
+
+
+def columns(patient: Patient, name: str) -> Program[set[str]]:
+    """The columns of a table; none if it does not exist."""
+    text = patient.text("verify.columns", {}, _VERIFY)
+    place: dict[str, Any] = placed(name)
+    if patient.dialect == "postgres":
+        place = {"relation": (yield from relation_of(patient, name))}
+        if place["relation"] is None:
+            return set()
+    return {found for found, *_ in (yield text.bind(place))}
+
+
+def relation_of(patient: Patient, name: str) -> Program[Any]:
+    """What PostgreSQL calls a table; None if there is none."""
+    rows = yield patient.text("verify.table", {}, _VERIFY).bind({"table": qualified(name)})
+    return rows[0][0]
+
+
+def placed(name: str) -> dict[str, str | None]:
+    """What SQLite calls a table."""
+    *schema, bare = split_qualified(name)
+    return {"table": bare, "schema": schema[-1] if schema else None}
+
+
+def catalog(name: str) -> dict[str, str]:
+    """Where SQLite keeps what it knows of a table."""
+    *schema, _ = split_qualified(name)
+    return {"catalog": ".".join(identifier(part) for part in (*schema, "sqlite_master"))}
+
+
+def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
+    """What `raceproof verify` looks at, but for the rows; the tables of ours need no guards."""
+    found = []
+    if isinstance(subject.thing, Spec):
+        found += yield from table(patient, subject, spec)
+    if spec.table in patient.ailing and not (yield from columns(patient, spec.table)):
+        return found
+    checks = verify(patient.dialect, patient.driver.moves.style, spec)
+    findings: list[Finding] = yield from _leaving_out("verify.strangers", checks)
+    for one in findings:
+        if "guards" in one.what and not one.what.startswith(_NO_GUARDS):
+            patient.guarded.add(spec.name)
+        if one.what.startswith(_NO_GUARDS) and not isinstance(subject.thing, Spec):
+            continue
+        if one.level != "ok" and not one.what.startswith((f"table {spec.table} ", "the history ")):
+            found.append(_problem(patient, subject, spec, one))
+    return found + (yield from _history(patient, subject, spec))
+
+
+def _leaving_out(name: str, program: Program[T]) -> Program[T]:
+    """A program in which one statement is not sent; it is answered with no rows."""
+    try:
+        statement = next(program)
+        while True:
+            statement = program.send(() if statement.name == name else (yield statement))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def _problem(patient: Patient, subject: Subject, spec: Spec[Any], one: Finding) -> Problem:
+    check = "guard" if "guards" in one.what else "index" if "index" in one.what else "schema"
+    return Problem(
+        check,
+        "error" if one.level == "error" else "warning",
+        subject.name,
+        one.what,
+        ({"found": one.evidence},) if one.evidence else (),
+        repair=_repair(patient, spec, one),
+    )
+
+
+def _repair(patient: Patient, spec: Spec[Any], one: Finding) -> Repair:
+    """What verify says, where that can be pasted; else the SQL itself."""
+    name = qualified(spec.table)
+    if one.what == "the guards are disabled":
+        return sql(f"ALTER TABLE {name} ENABLE TRIGGER {identifier(guard_name(spec))};")
+    if "guards" in one.what:
+        return sql(guard_ddl(spec, patient.dialect))
+    if one.what.startswith("the enum of"):
+        missing = [str(status) for status in spec.statuses if repr(str(status)) not in one.evidence]
+        return sql(*(_adding_to_enum(spec, status) for status in missing))
+    if one.what.endswith("must be an integer"):
+        column = identifier(one.what.removesuffix(" must be an integer"))
+        return sql(f"ALTER TABLE {name} ALTER COLUMN {column} TYPE bigint USING {column}::bigint;")
+    return sql(one.repair, safe="index" in one.what)
+
+
+def _adding_to_enum(spec: Spec[Any], status: str) -> str:
+    """The catalog knows what the type of the column is called."""
+    slots = {
+        "relation": literal(qualified(spec.table)),
+        "column": literal(spec.column),
+        "label": literal(status),
+    }
+    return templates("raceproof.doctor", "postgres.sql")["repair.enum"].prepare(slots, "dollar").text
+
+
+def _history(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
+    """The history is there, with its columns, and with the index that finds the entries of a row."""
+    history = spec.history
+    if history is None or history.table in patient.histories:
+        return []
+    patient.histories.add(history.table)
+    there = yield from columns(patient, history.table)
+    ddl = statements(history_ddl(spec, patient.dialect))
+    if not there:
+        what = f"the history {history.table} does not exist: no move would succeed"
+        return [_drift(subject, what, sql(*ddl, safe=True))]
+    if missing := [column for column in columns_of(history) if column not in there]:
+        what = f"the history {history.table} lacks {', '.join(missing)}"
+        return [_drift(subject, what, sql(*adding(history, missing, patient.dialect)))]
+    indexes = yield from _whole_indexes(patient, history.table)
+    if any(one[:2] == ("lifecycle", "key") for one in indexes):
+        return []
+    made = ddl[-1]
+    if patient.dialect == "postgres":
+        made = made.replace("CREATE INDEX ", "CREATE INDEX CONCURRENTLY ", 1)
+    what = f"no index serves the history {history.table}: a look at one row reads all of it"
+    return [Problem("index", "warning", subject.name, what, repair=sql(made, safe=True))]
+
+
+def _whole_indexes(patient: Patient, name: str) -> Program[list[tuple[str | None, ...]]]:
+    """The columns of each index that has no WHERE."""
+    if patient.dialect == "postgres":
+        relation = yield from relation_of(patient, name)
+        rows = yield patient.text("verify.indexes", {}, _VERIFY).bind({"relation": relation})
+        return [tuple(found) for found, _, where in rows if where is None]
+    rows = yield patient.text("verify.indexes", catalog(name), _VERIFY).bind(placed(name))
+    listed: dict[str, list[str | None]] = {}
+    for index, column, _, _, partial in rows:
+        if not partial:
+            listed.setdefault(index, []).append(column)
+    return [tuple(one) for one in listed.values()]
+
+
+def _drift(subject: Subject, what: str, repair: Repair) -> Problem:
+    return Problem("schema", "error", subject.name, what, repair=repair)

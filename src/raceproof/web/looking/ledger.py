@@ -1,0 +1,145 @@
+"""The race ledger: decisions in the order in which they were made, those who lost beside those who won."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from raceproof.look import HistoryEntry, moment
+from raceproof.quoting import qualified
+from raceproof.spec import Spec
+from raceproof.statement import Program
+from raceproof.store import AsyncStore
+from raceproof.web.looking.texts import literals, statement
+
+PAGE = 50
+WINDOW = 2_000
+RATE_WINDOW = 5_000
+WON = ("moved", "claimed", "started")
+_LAST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """The decision that stood in the way of one that lost."""
+
+    move: str
+    actor: str | None
+    reason: str | None
+    at: datetime
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One entry of a history, with the decision before it."""
+
+    id: int
+    lifecycle: str
+    key: str
+    entry: HistoryEntry
+    winner: Winner | None
+
+    @property
+    def won(self) -> bool:
+        return self.entry.outcome in WON
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    decisions: Sequence[Decision]
+    next: int | None
+    """Where the next page begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often a move had one outcome among the newest decisions, and how often in a minute that is."""
+
+    number: int
+    per_minute: float
+    last: datetime
+
+
+def ledger(
+    store: AsyncStore,
+    table: str,
+    lifecycles: Sequence[str],
+    before: int | None = None,
+    losers: bool = False,
+    limit: int = PAGE,
+) -> Program[Ledger]:
+    """One page, newest first; `losers`: only those who lost."""
+    slots = {
+        "table": qualified(table),
+        "names": literals(lifecycles),
+        "chosen": f"w.outcome NOT IN ({literals(WON)})" if losers else "",
+    }
+    values = {"before": before or _LAST, "window": WINDOW, "limit": limit}
+    rows = yield statement(store, "web.ledger", slots, values)
+    found = [_decision(row) for row in rows]
+    if len(found) == limit:
+        return Ledger(found, found[-1].id)
+    begin = (before or (yield from _last(store, table)) + 1) - WINDOW
+    return Ledger(found, begin if begin > 1 else None)
+
+
+def last(store: AsyncStore, table: str) -> Program[int]:
+    """The number of the newest entry: when it changes, something has happened."""
+    return (yield from _last(store, table))
+
+
+def _last(store: AsyncStore, table: str) -> Program[int]:
+    ((found,),) = yield statement(store, "web.last", {"table": qualified(table)})
+    return int(found or 0)
+
+
+def rates(store: AsyncStore, table: str) -> Program[dict[tuple[str, str, str], Rate]]:
+    """For each lifecycle, move and outcome: how often, among the newest entries."""
+    rows = yield statement(store, "web.rates", {"table": qualified(table)}, {"window": RATE_WINDOW})
+    if not rows:
+        return {}
+    now = datetime.now(UTC)
+    begin = min(moment(row[4]) for row in rows)
+    minutes = max((now - begin).total_seconds() / 60, 1 / 60)
+    return {
+        (str(lifecycle), str(move), str(outcome)): Rate(int(number), int(number) / minutes, moment(latest))
+        for lifecycle, move, outcome, number, _, latest in rows
+    }
+
+
+def why_lost(spec: Spec[Any] | None, entry: HistoryEntry) -> str:
+    """The reason in words, from the declaration and the status that was found."""
+    if entry.outcome == "lost":
+        return "its claim was no longer valid: the row had a newer fence"
+    if entry.outcome == "already":
+        return f"it was at {entry.before} already"
+    move = spec.moves.get(entry.move) if spec else None
+    if move is None:
+        return f"not from {entry.before}"
+    if entry.before in move.sources:
+        return "a guard or the revision did not hold"
+    return f"found {entry.before}; it leads from {' or '.join(map(str, move.sources))}"
+
+
+def winners(history: Sequence[HistoryEntry]) -> Mapping[int, HistoryEntry]:
+    """For each place of a loser in a history, newest first: the decision that was before it."""
+    found: dict[int, HistoryEntry] = {}
+    latest: HistoryEntry | None = None
+    for place in range(len(history) - 1, -1, -1):
+        if history[place].outcome in WON:
+            latest = history[place]
+        elif latest is not None:
+            found[place] = latest
+    return found
+
+
+def _decision(row: Sequence[Any]) -> Decision:
+    number, lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at, *other = row
+    entry = HistoryEntry(
+        move, outcome, before, after, revision, actor or None, reason or None, call or None, moment(at)
+    )
+    winner = None
+    if other[0] is not None and outcome not in WON:
+        winner = Winner(other[0], other[1] or None, other[2] or None, moment(other[3]), other[4])
+    return Decision(int(number), lifecycle, key, entry, winner)

@@ -1,0 +1,31 @@
+"""A word about what came of a change, for the page after it; never taken from a URL, which anybody could have made."""
+
+import secrets
+from collections import OrderedDict
+from typing import NamedTuple
+
+_KEPT = 200
+
+
+class Notice(NamedTuple):
+    actor: str
+    outcome: str
+    told: str
+
+
+class Notices:
+    """The last ones, by a number that nobody can guess."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Notice] = OrderedDict()
+
+    def keep(self, actor: str, outcome: str, told: str) -> str:
+        number = secrets.token_urlsafe(9)
+        self._known[number] = Notice(actor, outcome, told)
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+        return number
+
+    def find(self, number: str | None, actor: str) -> Notice | None:
+        found = self._known.get(number or "")
+        return found if found and found.actor == actor else None

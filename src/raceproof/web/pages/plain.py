@@ -1,0 +1,62 @@
+"""What is no page: style sheets and the script, the stream of changes, and the door of those who have the token."""
+
+import asyncio
+from importlib.resources import files
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+
+from raceproof.web.drawing import diagram_style
+from raceproof.web.forms import one, read_form
+from raceproof.web.here import Here
+from raceproof.web.token import COOKIE
+
+_KINDS = {
+    "dashboard.css": "text/css; charset=utf-8",
+    "diagram.css": "text/css; charset=utf-8",
+    "dashboard.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+_AFTER_A_WRONG_TOKEN = 1.0
+
+
+async def static(here: Here) -> Response:
+    name = here.request.path_params["file"]
+    if name not in _KINDS:
+        raise HTTPException(404, "there is no such file")
+    if name == "diagram.css":
+        specs = list(here.catalog.lifecycles.values())
+        body = diagram_style(specs[0]) if specs else ""
+    else:
+        body = files("raceproof.web").joinpath("static", name).read_text(encoding="utf-8")
+    return Response(body, media_type=_KINDS[name], headers={"Cache-Control": "max-age=300"})
+
+
+async def live(here: Here) -> Response:
+    """Server-sent events: a word whenever the page is worth loading again."""
+    if here.board.pages.full:
+        raise HTTPException(503, "too many pages are open")
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(here.board.pages.follow(), media_type="text/event-stream", headers=headers)
+
+
+async def login(here: Here) -> Response:
+    """Take the token, and let the browser keep its hash."""
+    door = here.board.login
+    if door is None:
+        raise HTTPException(404, "there is nothing to log in to")
+    here.board.gate.check_origin(here.request)
+    form = await read_form(here.request)
+    if not door.accepts(one(form, "token")):
+        await asyncio.sleep(_AFTER_A_WRONG_TOKEN)
+        return here.page("login.html", 401, wrong=True)
+    answer = here.back(here.url("/"))
+    answer.set_cookie(
+        COOKIE,
+        door.cookie(door.token),
+        path=here.cookie_path,
+        httponly=True,
+        samesite="strict",
+        secure=here.is_secure,
+    )
+    return answer

@@ -1,0 +1,3 @@
+from tests.apps.chromium import browser as browser
+from tests.web.fix_shop import any_shop as any_shop
+from tests.web.fix_shop import small_shop as small_shop
