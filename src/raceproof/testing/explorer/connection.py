@@ -57,9 +57,7 @@ class ExploredDriver(AsyncDriver):
         return not self.in_transaction
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        def program() -> Program[Answer[Any, Any]]:
-            return self.moves.one(request)
-
+        program = partial(self.moves.one, request)
         return await self._steps(program(), lambda: f"{request.move} {request.key!r}", program)
 
     async def run(self, program: Program[T]) -> T:
