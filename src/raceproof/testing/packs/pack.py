@@ -22,7 +22,7 @@ class Pack:
     name: str
     promises: tuple[str, ...]
     scenario: Callable[[World], None]
-    limits: Limits = field(default_factory=lambda: Limits(deviations=3, seconds=60.0))
+    limits: Limits = field(default_factory=lambda: Limits(deviations=3, seconds=300.0))
     grounds: tuple[GroundName, ...] = ALL
 
     def explore(self, limits: Limits | None = None, ground: Ground | None = None) -> Verdict:
