@@ -79,10 +79,20 @@ async def test_both_forms_give_the_same_results(
     assert "no episodes" in next(one["error"] for one in by_columns if one["name"] == "Coming Soon")
 
 
+async def open_rows(service: Service) -> int:
+    """How many are not through their enrichment."""
+    waiting = discoveries.c.enrichment_status.in_(("pending", "in_progress"))
+    async with service.database.read() as connection:
+        found: int = (await connection.execute(select(func.count()).where(waiting))).scalar_one()
+    return found
+
+
 async def test_a_podcast_in_two_campaigns_is_worked_on_once(opening: Opening) -> None:
     async with opening() as service:
         await two_campaigns(service)
-        enriched = await service.manager.run_until_idle(ENRICHMENT)
+        enriched = 0
+        while await open_rows(service):  # one that rests after a failure is no work for a moment
+            enriched += (await service.manager.run_until_idle(ENRICHMENT)).finished
         described = await service.manager.run_until_idle(AI_DESCRIPTION)
         async with service.database.read() as connection:
             podcasts = (await connection.execute(select(func.count()).select_from(media))).scalar_one()
@@ -90,7 +100,7 @@ async def test_a_podcast_in_two_campaigns_is_worked_on_once(opening: Opening) ->
             done = select(func.count()).where(discoveries.c.ai_description_status == "completed")
             completed = (await connection.execute(done)).scalar_one()
         # two feeds are none: each of them has five attempts for the first campaign, and none for the second
-        assert enriched.finished == podcasts - 2 + 2 * 5
+        assert enriched == podcasts - 2 + 2 * 5
         assert described.finished == podcasts - 2
         assert completed == rows - 2 * 2
 
