@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import column, func, select, table, text
 
 from appkit.storm import Bar, Report, percentile, until
 from imagebot.lifecycle import GIVEN_BACK, UNDER_WAY
@@ -123,9 +123,10 @@ async def _counts(made: Ground) -> dict[str, int]:
     """What has not come to its end."""
     async with made.opened() as database, database.transaction() as (connection, _):
         found = {}
-        for table in ("telegram_updates", "kie_callbacks", "notices"):
-            waiting = text(f"SELECT count(*) FROM {table} WHERE status IN ('received', 'processing')")  # noqa: S608
-            found[table] = int((await connection.execute(waiting)).scalar_one())
+        for name in ("telegram_updates", "kie_callbacks", "notices"):
+            waiting = column("status").in_(("received", "processing"))
+            counted = select(func.count()).select_from(table(name)).where(waiting)
+            found[name] = int((await connection.execute(counted)).scalar_one())
         counts = await database.jobs.counts()
     return {**found, **{str(status): counts.get(status, 0) for status in UNDER_WAY if counts.get(status)}}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import product
 
 from playwright.async_api import Page, expect
 from starlette.applications import Starlette
@@ -34,7 +35,7 @@ async def test_every_page_is_whole_in_light_and_dark_at_desk_and_phone_width(
 ) -> None:
     browser.tolerated = ["404"]  # the page that says what is not there
     async with served(mounted(small_shop)) as base, leaving(browser):
-        for dark, phone in ((False, False), (True, True)):
+        for dark, phone in product((False, True), repeat=2):
             page = await browser.page(dark=dark, phone=phone)
             for path in (*PAGES, item("Order", 4), item("Order", 5), item("Order", 12)):
                 await page.goto(base + PREFIX + path)
