@@ -1,15 +1,9 @@
-"""Instances that are forked from a process which has imported everything: a start takes milliseconds, not seconds.
+"""Instances for tests, storms and measurements, forked from a process which has imported everything (`appkit.warm`)."""
 
-For tests, storms and measurements, where instances are killed and begun again all the time. `python -m imagebot.warm` is
-the process that forks; it reads what to start, line by line, and ends with its input. Its children end with it.
-"""
-
-import ctypes
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-_PDEATHSIG = 1
+from appkit.warm import command
 
 
 class Warm:
@@ -26,8 +20,9 @@ class Warm:
     def __init__(self) -> None:
         self._lock = Lock()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "imagebot.warm"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command("imagebot", ["imagebot.main_render"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
+        self._answer()  # it is ready
 
     def __enter__(self) -> "Warm":
         return self
@@ -49,11 +44,14 @@ class Warm:
         """One question to the process that forks."""
         with self._lock:
             assert self._process.stdin is not None
-            assert self._process.stdout is not None
             self._process.stdin.write(json.dumps(told).encode() + b"\n")
             self._process.stdin.flush()
-            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-            return answer
+            return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
 
 
 class WarmInstance:
@@ -114,62 +112,3 @@ class WarmInstance:
                 self.signal(signal.SIGKILL)
             time.sleep(0.01)
         return code
-
-
-def _forking() -> None:
-    import imagebot.main_render  # noqa: F401
-    from imagebot.cli import main
-
-    ended: dict[int, int] = {}
-    parent = os.getpid()
-    for line in sys.stdin:
-        told = json.loads(line)
-        if "poll" in told:
-            _reap(ended)
-            _tell(code=ended.get(told["poll"]))
-            continue
-        child = os.fork()
-        if child == 0:
-            _become(told, parent)
-            try:
-                main(told["arguments"], prog_name="imagebot")
-            except SystemExit as end:
-                os._exit(end.code if isinstance(end.code, int) else 1)
-            except BaseException:
-                import traceback
-
-                traceback.print_exc()
-            os._exit(1)
-        _tell(pid=child)
-
-
-def _become(told: dict[str, Any], parent: int) -> None:
-    """The child: its own output and environment, and an end if its parent ends."""
-    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    log = os.open(told["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for descriptor, target in ((nothing, 0), (log, 1), (log, 2)):
-        os.dup2(descriptor, target)
-    os.environ.update(told["environment"])
-
-
-def _reap(ended: dict[int, int]) -> None:
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        ended[pid] = os.waitstatus_to_exitcode(status)
-
-
-def _tell(**told: Any) -> None:
-    sys.stdout.write(json.dumps(told) + "\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    _forking()

@@ -5,13 +5,23 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
+
+from appkit import warm
+
+BESIDE = {
+    "devices": ("devices.api", "devices.service", "uvicorn"),
+    "imagebot": ("imagebot.main_render", "imagebot.simulators.serving"),
+    "outreach": ("outreach.serving", "uvicorn"),
+    "qrlogin": ("qrlogin.api", "qrlogin.service", "qrlogin.simulated", "uvicorn"),
+    "showcase": ("showcase.twins.instance",),
+}
+"""What a program imports only when it runs."""
 
 
 class Foreman:
@@ -22,7 +32,7 @@ class Foreman:
         self._lock = Lock()
         self._imported = False
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "showcase.warm", program, str(os.getpid())],
+            warm.command(program, BESIDE[program]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the showcase alone, which then stops everybody in order

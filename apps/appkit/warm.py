@@ -1,7 +1,8 @@
 """Processes that are forked from one which has imported everything: a start takes milliseconds, not seconds.
 
-`python -m showcase.warm PROGRAM PARENT` imports an application's command line and forks it whenever its input says so.
-It ends with its input, and its children end with it, whatever ended whoever started it.
+`python -m appkit.warm PROGRAM PARENT MODULE…` imports an application's command line, and what that imports only when it
+runs, and forks it whenever its input says so. It ends with its input, and its children end with it, whatever ended
+whoever started it. For storms, measurements and shows, where instances are killed and begun again all the time.
 """
 
 import ctypes
@@ -9,26 +10,19 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-BESIDE = {
-    "devices": ("devices.api", "devices.service", "uvicorn"),
-    "imagebot": ("imagebot.main_render", "imagebot.simulators.serving"),
-    "outreach": ("outreach.serving", "uvicorn"),
-    "qrlogin": ("qrlogin.api", "qrlogin.service", "qrlogin.simulated", "uvicorn"),
-    "showcase": ("showcase.twins.instance",),
-}
-"""What a program imports only when it runs."""
 _PDEATHSIG = 1
 
 
-def fork_when_told(program: str, parent: int) -> None:
+def fork_when_told(program: str, parent: int, beside: Sequence[str]) -> None:
     """Read what to start, line by line, until the input ends."""
     _die_with(parent)
     main = import_module(f"{program}.cli").main
-    for module in BESIDE[program]:
+    for module in beside:
         import_module(module)
     _tell(ready=program)
     here = os.getpid()
@@ -95,5 +89,10 @@ def _tell(**told: Any) -> None:
     sys.stdout.flush()
 
 
+def command(program: str, beside: Sequence[str]) -> list[str]:
+    """How to start it; who starts it is its parent."""
+    return [sys.executable, "-m", "appkit.warm", program, str(os.getpid()), *beside]
+
+
 if __name__ == "__main__":
-    fork_when_told(sys.argv[1], int(sys.argv[2]))
+    fork_when_told(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
