@@ -19,7 +19,6 @@ from rich.progress import (
 
 from bench import bulk, claims, concurrent, growth, peers, pgbench, report, single, watched
 from bench.intake import compare as intake
-from bench.intake.ours import ours as ours_of_intake
 from bench.machine import describe
 from bench.queues import compare as queues
 from bench.queues.ours import ours as ours_of_queues
@@ -88,7 +87,7 @@ def _comparisons(world: World) -> Iterator[Comparison]:
     for module in (single, watched, concurrent, pgbench, bulk, growth, claims, peers):
         yield from module.comparisons(world)
     yield from queues.comparisons(world, ours_of_queues)
-    yield from intake.comparisons(world, ours_of_intake)
+    yield from intake.comparisons(world)
 
 
 def _wanted(comparison: Comparison, only: Sequence[str]) -> bool:

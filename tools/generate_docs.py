@@ -218,7 +218,7 @@ def _claims(primitives: Primitives) -> Iterator[Call]:
     held = [Claim("<job_id>", claim, "<fence>", "<by>", 1, "QUEUED", 0.0, None)]
     row = ("<job_id>", "QUEUED", "<job_id>")
     found: dict[str, Any] = {
-        "move.partitioned": [(False,)],
+        "move.table": [(False, False)],
         "move.types": [("job_id", "text"), ("result", "text"), ("fence", "bigint")],
         "claim.due": [row],
         "claim.take": [("<job_id>", 1, 1, None)],
@@ -226,7 +226,7 @@ def _claims(primitives: Primitives) -> Iterator[Call]:
         "claim.set_aside": [("<job_id>", 3, None)],
     }
     if isinstance(primitives.moves, RedisMoves):
-        found = dict.fromkeys(("claim.acquire", "claim.set_aside"), (0, 0, 0))
+        found = dict.fromkeys(("claim.acquire", "claim.set_aside"), (0, 0))
         found |= {key: [[b"missing"]] for key in ("claim.one", "claim.renew", "claim.give_back")}
     yield Call("claim", claims.acquire(asked), found)
     yield Call("claim", claims.set_aside(asked), found)
@@ -246,7 +246,7 @@ def _deliveries(primitives: Primitives) -> Iterator[Call]:
     pictures, deliveries = _declared("pictures"), primitives.deliveries
     for prefix, delivery in (("", pictures.picture), ("receipt:", pictures.receipt)):
         asked = turn_request(delivery, "<job_id>", by="<by>")
-        turn = Turn("<job_id>", delivery, "<fence>", "", "<by>", 1, DeliveryState.SENDING, False, 0.0)
+        turn = Turn("<job_id>", delivery, "<fence>", "<by>", 1, DeliveryState.SENDING, False, 0.0)
         found: dict[str, Rows] = {"delivery.look": [("sending", None, None, True, False)]}
         yield Call(prefix + "take_turn", deliveries.take(asked), found)
         for method, state in (

@@ -5,22 +5,22 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
-from statistics import median
 
 from aiohttp import web
 
+from bench.intake.ours import alone, ours
 from bench.intake.references import aiogram, bare
 from bench.queues.child import child
 from bench.queues.stores import Store, fresh
 from bench.result import Comparison, Result, by_rate
 from bench.world import World
 
-Application = Callable[[str], web.Application]
-"""Makes an application that takes updates at `update.PATH`, given the URL of an empty database."""
+Application = Callable[[str], web.Application | Awaitable[web.Server]]
+"""Makes an application or a server that takes updates at `update.PATH`, given the URL of an empty database."""
 
 CONNECTIONS = 48
 DEADLINE = 30.0
@@ -29,20 +29,17 @@ _FIRST = 1_000_000_001
 _ROOM = 10_000_000
 """Updates have numbers of ten digits, and each block of load a range of its own."""
 _GOALS = {"bare aiohttp handler": 0.9, "aiogram's webhook handler": 4.0}
+_OURS: dict[str, Application] = {"ours in an application": ours, "ours as a server of its own": alone}
 _REFERENCES: dict[str, Application] = {"bare aiohttp handler": bare, "aiogram's webhook handler": aiogram}
 
 
-def comparisons(world: World, ours: Application | None = None) -> Iterator[Comparison]:
-    """Without ours only the figures of the references."""
-
+def comparisons(world: World) -> Iterator[Comparison]:
     async def run() -> list[Result]:
-        applications = {**_REFERENCES, **({"ours": ours} if ours else {})}
-        rates = await _rates(world, applications)
-        mine = rates.pop("ours", None)
-        if mine is None:
-            return [Result(f"{_NAME} · {name}", None, median(of), None, None) for name, of in rates.items()]
+        rates = await _rates(world, {**_OURS, **_REFERENCES})
         return [
-            by_rate(f"{_NAME} · ours ÷ {name}", mine, of, goal=_GOALS[name]) for name, of in rates.items()
+            by_rate(f"{_NAME} · {mine} ÷ {name}", rates[mine], rates[name], goal=_GOALS[name])
+            for mine in _OURS
+            for name in _REFERENCES
         ]
 
     yield Comparison(_NAME, run)

@@ -10,7 +10,9 @@ from aiohttp import web
 
 async def main(made_by: str, database: str, told: str) -> None:
     module, _, name = made_by.partition(":")
-    runner = web.AppRunner(getattr(import_module(module), name)(database), access_log=None)
+    made = getattr(import_module(module), name)(database)
+    is_application = isinstance(made, web.Application)
+    runner = web.AppRunner(made, access_log=None) if is_application else web.ServerRunner(await made)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -15,7 +15,7 @@ from bench.queues.queue import Ran
 from bench.queues.run import seconds
 from bench.queues.stores import Store, fresh
 from bench.world import World
-from raceproof import Claim, Lifecycle, Worker, claim, connect, move
+from raceproof import Claim, Lifecycle, Worker, bind, claim, connect, move
 
 _TABLE = """
 CREATE TABLE items (
@@ -61,7 +61,7 @@ class Ours:
                 await self._connection.copy_records_to_table("items", records=rows, columns=["id"])
             else:
                 await self._connection.executemany("INSERT INTO items (id) VALUES ($1)", rows)
-        await self._connection.execute("SELECT pg_notify('raceproof', 'Item.work')")
+        await bind(self._connection).offer(Item.work, items)
 
     async def unfinished(self) -> int:
         text = "SELECT count(*) FROM items WHERE status IN ('QUEUED', 'RUNNING')"

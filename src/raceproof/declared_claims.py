@@ -8,7 +8,7 @@ from raceproof.forms import form_columns, form_from_data
 from raceproof.predicate import Comparison, from_data, predicates
 from raceproof.problems import Problems
 from raceproof.quoting import identifier
-from raceproof.spec import Backoff, Claimable, Move
+from raceproof.spec import LONGEST, Backoff, Claimable, Move
 
 S = TypeVar("S", bound=str)
 
@@ -20,7 +20,13 @@ def check_claims(
     claim = f"claim {name}"
     for status in one.at:
         problems.require(status in known, f"{claim} names {status!r}, which is not one of its statuses")
-    problems.require(one.lease > 0, f"{claim} needs a lease of some seconds")
+    problems.require(
+        0 < one.lease <= LONGEST, f"{claim} needs a lease of some seconds, a hundred years at most"
+    )
+    problems.require(
+        0 <= one.backoff.first <= LONGEST and 0 <= one.backoff.most <= LONGEST,
+        f"{claim}: {one.backoff} is not a time to rest; write seconds, a hundred years at most",
+    )
     problems.require(bool(one.at), f"{claim} needs a move, or at= with the statuses where rows wait")
     for column in (*form_columns(one.form), one.attempts, one.after):
         if column is not None:

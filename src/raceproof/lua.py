@@ -1,7 +1,10 @@
 """The Lua scripts of Redis and Valkey: their files, made into a script for one declaration.
 
-A line `-- for: …` in a file begins a section and names what it is for; `all` is in every script. What a script has no use
-for is left out of it, sections and constants alike, because the server makes everything in it anew on each run.
+In a file, what comes first tells a reader what it is about. A line `-- for: …` begins a section and names what it is for;
+`all` is in every script. A line that ends with
+`-- if: …` is there only if all that it names is wanted, and nothing of what follows a `not`. A word of the declaration
+stands for its value: the server makes everything in a script anew on each run, so a script has no use for variables that
+are always the same, nor for anything else that this declaration does not need.
 """
 
 import math
@@ -13,31 +16,73 @@ from typing import Any
 from raceproof.quoting import lua_literal
 
 _SECTION = re.compile(r"^-- for: (.*)\n", re.MULTILINE)
-_COMMENT = re.compile("--.*")
-_WORD = re.compile(r"\w+")
+_CONDITION = re.compile(r"^(?P<line>.*?) *-- if: (?P<names>.*)\n", re.MULTILINE)
+_TOKEN = re.compile(r"(?P<skipped>--.*|'(?:[^'\\]|\\.)*'|\.\w+)|(?P<word>[A-Za-z_]\w*)")
+
+
+class Expression(str):
+    """Lua instead of a value: where an argument stands, or several values in turn."""
+
+    __slots__ = ()
 
 
 def script(files: Iterable[str], constants: Mapping[str, Any], wanted: Collection[str]) -> str:
-    """The constants of a declaration that are used, each a local variable, and then the sections that are wanted."""
+    """The sections that are wanted, with the constants of a declaration in their places.
+
+    What was put there is told in the first lines; tables are variables, so that each is made once in a run.
+    """
     body = ""
     for text in files:
-        head, *sections = _SECTION.split(text)
-        body += head
+        _, *sections = _SECTION.split(text)
         for names, section in zip(sections[::2], sections[1::2], strict=True):
             if not {"all", *wanted}.isdisjoint(names.split()):
                 body += section
-    used = set(_WORD.findall(_COMMENT.sub("", body)))
-    made = [f"local {name} = {_value(value)}\n" for name, value in constants.items() if name in used]
-    return "".join(made) + body
+    body = _CONDITION.sub(lambda found: _kept(found, wanted), body)
+    texts = {name: _value(value) for name, value in constants.items()}
+    used: set[str] = set()
+
+    def put(found: re.Match[str]) -> str:
+        word = found["word"]
+        if word not in texts:
+            return found[0]
+        used.add(word)
+        return word if texts[word].startswith("{") else texts[word]
+
+    body = _TOKEN.sub(put, body)
+    made = [
+        f"{'local' if text.startswith('{') else '--'} {name} = {text}\n"
+        for name, text in texts.items()
+        if name in used
+    ]
+    return "".join(made) + "\n" + body.strip() + "\n"
+
+
+def arguments(names: Iterable[str]) -> dict[str, Expression]:
+    """What the caller gives: the first ones of ARGV, in this order."""
+    return {name: Expression(f"ARGV[{place}]") for place, name in enumerate(names, 1)}
+
+
+def in_turn(values: Iterable[Any]) -> Expression:
+    """Several values, as a command takes them."""
+    return Expression(", ".join(map(_value, values)))
 
 
 def constants_of(made: str) -> str:
-    """The first lines of a script, up to its own first comment."""
-    return "\n".join(takewhile(lambda line: not line.startswith("--"), made.splitlines()))
+    """The first lines of a script: what its declaration has put into it."""
+    return "\n".join(takewhile(bool, made.splitlines()))
+
+
+def _kept(found: re.Match[str], wanted: Collection[str]) -> str:
+    """A line, if its condition holds."""
+    yes, _, no = found["names"].partition("not ")
+    holds = set(yes.split()).issubset(wanted) and set(no.split()).isdisjoint(wanted)
+    return f"{found['line']}\n" if holds else ""
 
 
 def _value(value: Any) -> str:
     match value:
+        case Expression():
+            return str(value)
         case None | bool():
             return "true" if value else "false"
         case str():

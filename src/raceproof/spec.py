@@ -13,6 +13,9 @@ from raceproof.predicate import Predicate, to_data
 
 S = TypeVar("S", bound=str)
 
+LONGEST = 100 * 366 * 86400.0
+"""Seconds that a lease or a rest may last: a hundred years on, every store still has a time, and compares it."""
+
 
 @dataclass(frozen=True, slots=True)
 class History:

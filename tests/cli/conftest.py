@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from raceproof import spec_of
 from raceproof.cli.program import program
 from raceproof.schema import history_ddl
-from raceproof.testing import PostgresServer, ValkeyServer
+from raceproof.testing import ValkeyServer
 from tests.cli import declared
 from tests.cli.declared import Command
 from tests.cli.fix_working import place, postgres_place, sql_place, sqlite_place, valkey_place
@@ -113,10 +113,9 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> str:
+def postgres_url(empty_postgres: str) -> str:
     """A PostgreSQL database with the tables and rows."""
-    url = postgres_server.database()
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(empty_postgres, autocommit=True) as connection:
         connection.execute(TABLES.format(uuid="uuid").encode())
         connection.execute(history_ddl(spec_of(Command), "postgres").encode())
         for table, rows in ROWS.items():
@@ -125,7 +124,7 @@ def postgres_url(postgres_server: PostgresServer) -> str:
                 connection.execute(
                     f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})".encode(), list(row.values())
                 )
-    return url
+    return empty_postgres
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import redis
 from raceproof import Store, connect, inbox_ddl, lease_ddl, spec_of
 from raceproof.schema import history_ddl
 from raceproof.schema.history import Dialect
-from raceproof.testing import PostgresServer, ValkeyServer
+from raceproof.testing import ValkeyServer
 from tests.cli import working
 
 WORKING = "tests.cli.working"
@@ -91,11 +91,10 @@ def sqlite_place(tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.fixture
-def postgres_place(postgres_server: PostgresServer) -> Iterator[Place]:
-    url = postgres_server.database()
-    with psycopg.connect(url, autocommit=True) as raw, connect(url) as db:
+def postgres_place(empty_postgres: str) -> Iterator[Place]:
+    with psycopg.connect(empty_postgres, autocommit=True) as raw, connect(empty_postgres) as db:
         raw.execute(tables("postgres").encode())
-        yield Place(url, db, raw)
+        yield Place(empty_postgres, db, raw)
 
 
 @pytest.fixture

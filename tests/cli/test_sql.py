@@ -9,20 +9,18 @@ import psycopg
 import pytest
 
 from raceproof import bind, spec_of, subscribed
-from raceproof.testing import PostgresServer
 from tests.cli.conftest import APP, TABLES, Cli
 from tests.cli.declared import Command, Payment
 
 
-def test_the_ddl_installs_on_postgresql(cli: Cli, postgres_server: PostgresServer) -> None:
+def test_the_ddl_installs_on_postgresql(cli: Cli, empty_postgres: str) -> None:
     """History and guards of all lifecycles run as they are printed, twice, and verify finds nothing wrong."""
-    url = postgres_server.database()
     ddl = cli("sql", "--app", APP, "--guards").stdout
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(empty_postgres, autocommit=True) as connection:
         connection.execute(TABLES.format(uuid="uuid").encode())
         connection.execute(ddl.encode())
         connection.execute(ddl.encode())
-    result = cli("verify", "--app", APP, "--url", url, "--matrix", "--strict")
+    result = cli("verify", "--app", APP, "--url", empty_postgres, "--matrix", "--strict")
     assert result.exit_code == 0, result.stdout
 
 
@@ -98,10 +96,11 @@ def test_the_statements_for_postgresql_can_be_prepared(cli: Cli, postgres_url: s
     assert prepared == 2 * moves
 
 
-def test_the_redis_script_is_printed_once_with_the_arguments_of_each_move(cli: Cli) -> None:
-    """Each move has its KEYS and ARGV; the script follows once with guards, and once without."""
+def test_the_finished_redis_script_of_each_move_is_printed(cli: Cli) -> None:
+    """With its KEYS and ARGV; what a move has no use for is not in its script."""
     printed = cli("sql", "--app", APP, "Job", "Ticket", "--statements", "--dialect", "redis").stdout
-    assert printed.count("redis.call('TIME')") == 2
+    assert "-- if:" not in printed
+    assert "redis.call('HSET', row, 'status', " in printed
     assert "KEYS[1] jobs:<id>" in printed
     assert '[["attempts", "<", 3]]' in printed
 

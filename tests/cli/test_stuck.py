@@ -118,6 +118,15 @@ def test_what_redis_cannot_be_searched_for_is_said(cli: Cli, valkey_place: Place
     assert result.stderr.count("not looked at:") == 2
 
 
+def test_nothing_is_said_of_what_could_not_be_looked_at(cli: Cli, valkey_place: Place) -> None:
+    """That the rest is well is no word about it."""
+    result = cli("stuck", *valkey_place.target, "-o", "ids")
+    assert (result.exit_code, result.stdout) == (0, "")
+    last = result.stderr.splitlines()[-1]
+    assert last == "nothing is stuck as far as could be looked at; nobody knows about pictures, events"
+    assert cli("stuck", *valkey_place.target, "Job").stderr == "nothing is stuck\n"
+
+
 def swept(cli: Cli, place: Place, *args: str) -> dict[tuple[str, str], int]:
     result = cli("sweep", *place.target, *args, "-o", "json")
     assert result.exit_code == 0, result.output

@@ -95,10 +95,49 @@ def test_an_uncertain_delivery_is_listed_and_resolved(cli: Cli, place: Place) ->
             "ann",
             "timeout",
         )
-        assert rows(cli, *resolve, "--dry-run")[0]["outcome"] == "would be delivered"
+    assert rows(cli, *resolve, "--dry-run")[0]["outcome"] == "would be delivered"
     assert rows(cli, *resolve, "--yes")[0]["outcome"] == "delivered"
     assert cli(*resolve, "--yes").exit_code == 0
     assert cli("delivery", *place.target, "pictures", "--resolve", "x", "--arrived", "--yes").exit_code == 4
+
+
+@pytest.mark.parametrize("arrived", ["--arrived", "--not-arrived"])
+@pytest.mark.parametrize("state", ["ready", "sending", "uncertain", "delivered", "failed", None])
+def test_a_dry_run_ends_as_the_real_one_does(cli: Cli, place: Place, state: str | None, arrived: str) -> None:
+    """On every store, for what can be resolved, what cannot, and a row that is not there; and it changes nothing."""
+    if state is not None:
+        place.put("work_pictures", id="a", state="ready")
+    if state not in (None, "ready"):
+        turn = place.db.take_turn(pictures, "a", by="ann")
+        assert isinstance(turn, Turn)
+        ends: dict[str | None, Any] = {
+            "uncertain": place.db.uncertain,
+            "delivered": place.db.delivered,
+            "failed": place.db.not_sent,
+        }
+        if state in ends:
+            ends[state](turn)
+    resolve = ("delivery", *place.target, "pictures", "--resolve", "a", arrived)
+    first, second, real = (cli(*resolve, how) for how in ("--dry-run", "--dry-run", "--yes"))
+    assert first.output == second.output
+    assert (first.exit_code, first.stderr) == (real.exit_code, real.stderr)
+
+
+def test_a_dry_run_finds_the_row_by_any_spelling_of_its_key(cli: Cli, sql_place: Place) -> None:
+    """As the store does when it is asked for it."""
+    sql_place.raw.execute("DROP TABLE work_pictures")
+    time = "timestamptz" if sql_place.db.dialect == "postgres" else "text"
+    sql_place.raw.execute(
+        "CREATE TABLE work_pictures (id integer PRIMARY KEY, state text, sender text, send_error text, tries integer,"
+        f" delivering_at {time}, delivered_at {time})"
+    )
+    sql_place.put("work_pictures", id=42, state="ready")
+    turn = sql_place.db.take_turn(pictures, 42)
+    assert isinstance(turn, Turn)
+    sql_place.db.uncertain(turn)
+    resolve = ("delivery", *sql_place.target, "pictures", "--resolve", "042", "--arrived")
+    assert rows(cli, *resolve, "--dry-run")[0]["outcome"] == "would be delivered"
+    assert rows(cli, *resolve, "--yes")[0]["outcome"] == "delivered"
 
 
 def test_how_it_ended_has_to_be_said(cli: Cli, place: Place) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.grounds import Ground, PostgresGround, open_ground
+from tests.contract.grounds import Ground, PostgresGround, asked_ground, open_ground
 
 KINDS = ("postgres connect async", "sqlite connect async", "redis connect async")
 
@@ -13,12 +13,7 @@ KINDS = ("postgres connect async", "sqlite connect async", "redis connect async"
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.partition(" ")[0])
 async def ground(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
     """A store that was connected to by its URL."""
-    async with open_ground(
-        request.param,
-        lambda: request.getfixturevalue("postgres_server"),
-        lambda: request.getfixturevalue("valkey_server"),
-        tmp_path,
-    ) as found:
+    async with asked_ground(request, tmp_path) as found:
         yield found
 
 

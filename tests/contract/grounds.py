@@ -8,13 +8,14 @@ import itertools
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
 import asyncpg
 import psycopg
+import pytest
 import redis
 import redis.asyncio
 
@@ -64,6 +65,7 @@ class Ground(Protocol):
     def inbox_table(self, inbox: Inbox) -> None: ...
     def put(self, spec: Spec[Any], key: Any, status: str, **columns: Any) -> None: ...
     def get(self, spec: Spec[Any], key: Any) -> dict[str, Any]: ...
+    def remove(self, spec: Spec[Any], key: Any) -> None: ...
 
 
 class SqlGround:
@@ -129,6 +131,11 @@ class SqlGround:
         (row,) = self.run(text, tuple(map(self._value, self._key(spec, key).values())))
         return {name: None if value is None else str(value) for name, value in zip(columns, row, strict=True)}
 
+    def remove(self, spec: Spec[Any], key: Any) -> None:
+        where = " AND ".join(f"{self._text(identifier(name))} = {self.mark}" for name in spec.key_columns)
+        text = f"DELETE FROM {self._text(qualified(spec.table))} WHERE {where}"
+        self.run(text, tuple(map(self._value, self._key(spec, key).values())))
+
     def _text(self, quoted: str) -> str:
         """A quoted name in a text with parameters of this driver's style."""
         return quoted.replace("%", "%%") if self.mark == "%s" else quoted
@@ -193,6 +200,9 @@ class RedisGround:
         )
         return {name: found.get(name) for name in sorted(columns)}
 
+    def remove(self, spec: Spec[Any], key: Any) -> None:
+        self._client.delete(f"{spec.table}:{key_text(key if isinstance(key, tuple) else (key,))}")
+
 
 def claim_columns(spec: Spec[Any]) -> set[str]:
     """The columns that the claims of a lifecycle write."""
@@ -247,6 +257,16 @@ async def open_ground(
                 return cursor.fetchall() if cursor.description else []
 
             yield PostgresGround(Caller(await _postgres(kind, url, stack)), run)
+
+
+def asked_ground(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncContextManager[Ground]:
+    """A ground of the kind that the parameter of a fixture names, on the servers of the run."""
+    return open_ground(
+        request.param,
+        lambda: request.getfixturevalue("postgres_server"),
+        lambda: request.getfixturevalue("valkey_server"),
+        folder,
+    )
 
 
 async def _sqlite(

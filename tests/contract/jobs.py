@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from raceproof import Lifecycle, Spec
 from tests.contract.grounds import Ground, fresh_name
 
@@ -10,6 +12,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "timestamp": {"kind_of_form": "timestamp", "column": "started_at"},
     "marker": {"kind_of_form": "marker", "column": "error", "kind": "JOB"},
 }
+ALL_FORMS = pytest.mark.parametrize("form", FORMS)
 
 
 def jobs(
@@ -53,3 +56,10 @@ def jobs(
     spec = Lifecycle.from_dict(declared)
     ground.table(spec, {"made_at": "integer", "owner": "text"})
     return spec
+
+
+async def put(ground: Ground, spec: Spec[str], *keys: str, status: str = "QUEUED", **columns: Any) -> None:
+    """Rows that are made one after the other, and offered."""
+    for number, key in enumerate(keys):
+        ground.put(spec, key, status, **{"made_at": number, **columns})
+    await ground.db.offer(spec.claims["work"], keys)

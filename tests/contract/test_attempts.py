@@ -1,21 +1,17 @@
 """What attempts promise on every store (L10; P9). No test here knows which store it runs on."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from raceproof import Attempts, CallError, DeclarationError, Kept, Lifecycle, Refused, Rejected, Spec, Started
 from tests.contract.grounds import Ground, fresh_name
-
-NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
+from tests.contract.noon import NOON, after
 
 
-def logins(ground: Ground, history: bool = False, **changes: Any) -> tuple[Attempts, Spec[str]]:
+def logins(
+    ground: Ground, history: bool = False, tenant: str | None = None, **changes: Any
+) -> tuple[Attempts, Spec[str]]:
     """Logins of users: pending, scanned, done; superseded by the next."""
     declared: dict[str, Any] = {
         "name": "Login",
@@ -36,6 +32,8 @@ def logins(ground: Ground, history: bool = False, **changes: Any) -> tuple[Attem
     }
     if history:
         declared["history"] = fresh_name("history")
+    if tenant:
+        declared["tenant"] = tenant
     spec = Lifecycle.from_dict(declared)
     ground.table(spec, {"owner": "text"})
     settings = {
@@ -126,6 +124,44 @@ async def test_an_attempt_whose_time_is_over_is_no_longer_current(ground: Ground
     assert isinstance(second, Started)
     assert second.superseded == "a1"
     assert ground.get(login, "a1")["status"] == "superseded"
+
+
+async def test_an_owner_of_the_same_name_at_another_tenant_is_another_owner(ground: Ground) -> None:
+    """Neither is ended, kept or shown for the other, not even by an attempt with the same key."""
+    attempts, login = logins(ground, tenant="shop")
+    red, blue = (ground.db.for_tenant(shop) for shop in ("red", "blue"))
+    await red.start_attempt(attempts, "ann", "x", now=NOON)
+    assert await blue.current_attempt(attempts, "ann", now=NOON) is None
+    other = await blue.start_attempt(attempts, "ann", "y", when_open="keep", now=NOON)
+    assert isinstance(other, Started)
+    assert isinstance(await blue.start_attempt(attempts, "bob", "x", now=NOON), Started)
+    newer = await blue.start_attempt(attempts, "ann", "z", now=after(1))
+    assert (newer.outcome, newer.superseded) == ("started", "y")
+    kept = await red.start_attempt(attempts, "ann", "late", when_open="keep", now=after(1))
+    assert (kept.outcome, kept.key) == ("kept", "x")
+    rows = (("red", "x"), ("blue", "x"), ("blue", "y"), ("blue", "z"))
+    states = ["pending", "pending", "superseded", "pending"]
+    assert [ground.get(login, key)["status"] for key in rows] == states
+    for shop, owner, key in ((red, "ann", "x"), (blue, "ann", "z"), (blue, "bob", "x")):
+        assert (await shop.current_attempt(attempts, owner, now=after(2)))["login_id"] == key
+
+
+async def test_tenants_and_owners_whose_names_run_together_are_told_apart(ground: Ground) -> None:
+    """`a:b` at `c` is not `b:c` at `a`, however the two are written into one text."""
+    attempts, _ = logins(ground, tenant="shop")
+    await ground.db.for_tenant("a").start_attempt(attempts, "b:c", "k", now=NOON)
+    other = await ground.db.for_tenant("a:b").start_attempt(attempts, "c", "k", when_open="keep", now=NOON)
+    assert isinstance(other, Started)
+
+
+async def test_an_owner_that_is_the_tenant_has_one_attempt(ground: Ground) -> None:
+    """Its rows are found by the owner, whatever tenant the store is bound to."""
+    attempts, login = logins(ground, tenant="owner")
+    await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
+    await ground.db.start_attempt(attempts, "bob", "a1", now=NOON)
+    second = await ground.db.start_attempt(attempts, "ann", "a2", now=after(1))
+    assert (second.outcome, second.superseded) == ("started", "a1")
+    assert [ground.get(login, (one, "a1"))["status"] for one in ("ann", "bob")] == ["superseded", "pending"]
 
 
 async def test_the_history_tells_who_started_and_what_ended(ground: Ground) -> None:

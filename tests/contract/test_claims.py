@@ -1,39 +1,13 @@
 """What a claim promises on every store (L7, L8, L14; P3, P4, P5, P13). No test here knows which store it runs on."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 import pytest
 
-from raceproof import (
-    CallError,
-    Claim,
-    Event,
-    Lost,
-    Missing,
-    Moved,
-    Refused,
-    Released,
-    SetAside,
-    Taken,
-    column,
-    subscribed,
-)
+from raceproof import CallError, Claim, Event, Lost, Missing, Released, SetAside, Taken, column, subscribed
 from tests.contract.grounds import Ground
-from tests.contract.jobs import FORMS, jobs
-
-NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
-ALL_FORMS = pytest.mark.parametrize("form", FORMS)
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
-
-
-async def put(ground: Ground, spec: Any, *keys: str, status: str = "QUEUED", **columns: Any) -> None:
-    for number, key in enumerate(keys):
-        ground.put(spec, key, status, **{"made_at": number, **columns})
-    await ground.db.offer(spec.claims["work"], keys)
+from tests.contract.jobs import ALL_FORMS, jobs, put
+from tests.contract.noon import NOON, after
 
 
 @ALL_FORMS
@@ -51,22 +25,6 @@ async def test_rows_are_claimed_in_order_and_each_only_once(ground: Ground, form
     }
     row = ground.get(job, "c")
     assert (row["status"], row["attempts"], row["rev"]) == ("RUNNING", "1", "1")
-
-
-@ALL_FORMS
-async def test_a_claim_goes_into_a_move_and_ends_with_it(ground: Ground, form: str) -> None:
-    """The fence is in the write; what the claim wrote into the row is cleared."""
-    job = jobs(ground, form)
-    await put(ground, job, "a")
-    (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
-    answer = await ground.db.move(job.moves["finish"], mine, set={"result": "42"})
-    assert isinstance(answer, Moved)
-    assert (answer.key, answer.before, answer.status) == ("a", "RUNNING", "DONE")
-    row = ground.get(job, "a")
-    assert (row["status"], row["result"]) == ("DONE", "42")
-    cleared = job.claims["work"].form.cleared
-    assert [row[name] for name in cleared] == [None] * len(cleared)
-    assert await ground.db.claim(job.claims["work"], now=after(1000)) == []
 
 
 @ALL_FORMS
@@ -179,29 +137,6 @@ async def test_a_row_that_kills_its_workers_is_set_aside_by_the_next_claim(groun
     assert [(event.key, event.outcome) for event in told] == [("good", "claimed"), ("poison", "set aside")]
 
 
-async def test_without_a_move_a_claimed_row_stays_where_it_is(ground: Ground) -> None:
-    """A claim can be nothing but a claim; a move away from where the row waits ends it."""
-    job = jobs(ground, claim={"move": None, "at": ["QUEUED"], "back": None, "exhausted": None})
-    await put(ground, job, "a")
-    work = job.claims["work"]
-    (mine,) = await ground.db.claim(work, by="ann", now=NOON)
-    assert ground.get(job, "a")["status"] == "QUEUED"
-    assert await ground.db.claim(work, now=NOON) == []
-    assert (await ground.db.move(job.moves["start"], mine)).won
-    assert ground.get(job, "a")["claimed_by"] is None
-
-
-async def test_a_move_that_stays_in_the_claim_keeps_it(ground: Ground) -> None:
-    """Only a move away from the claimed statuses ends a claim."""
-    job = jobs(ground, claim={"move": None, "at": ["RUNNING", "CHECKED"], "back": None, "exhausted": None})
-    await put(ground, job, "a", status="RUNNING")
-    (mine,) = await ground.db.claim(job.claims["work"], by="ann", now=NOON)
-    assert (await ground.db.move(job.moves["check"], mine, set={"result": "1"})).won
-    assert ground.get(job, "a")["claimed_by"] == "ann"
-    assert (await ground.db.move(job.moves["finish"], mine, set={"result": "2"})).won
-    assert ground.get(job, "a")["claimed_by"] is None
-
-
 @ALL_FORMS
 async def test_one_row_can_be_claimed_by_its_key_or_says_why_not(ground: Ground, form: str) -> None:
     """Held, ended, resting, or not there."""
@@ -305,26 +240,6 @@ async def test_many_claims_are_finished_at_once_with_values_of_their_own(ground:
     assert ground.get(job, "a")["status"] == "RUNNING"
 
 
-async def test_a_claim_is_in_the_history(ground: Ground) -> None:
-    """Who claimed, who took over, who gave back and who finished."""
-    job = jobs(ground, history=True)
-    await put(ground, job, "a")
-    work = job.claims["work"]
-    await ground.db.claim(work, by="ann", now=NOON)
-    (bob,) = await ground.db.claim(work, by="bob", now=after(40))
-    await ground.db.fail(bob, reason="no luck", now=after(41))
-    (eve,) = await ground.db.claim(work, by="eve", now=after(60))
-    await ground.db.move(job.moves["finish"], eve, now=after(61))
-    entries = await ground.db.history(job, "a")
-    assert [(e.move, e.outcome, e.before, e.after, e.actor, e.reason) for e in reversed(entries)] == [
-        ("start", "moved", "QUEUED", "RUNNING", "ann", None),
-        ("start", "claimed", "RUNNING", "RUNNING", "bob", None),
-        ("requeue", "moved", "RUNNING", "QUEUED", "bob", "no luck"),
-        ("start", "moved", "QUEUED", "RUNNING", "eve", None),
-        ("finish", "moved", "RUNNING", "DONE", "eve", None),
-    ]
-
-
 @ALL_FORMS
 async def test_who_holds_what_can_be_seen(ground: Ground, form: str) -> None:
     """The oldest first, stale ones marked."""
@@ -339,17 +254,6 @@ async def test_who_holds_what_can_be_seen(ground: Ground, form: str) -> None:
         ("b", "RUNNING", False, 1),
     ]
     assert (held[0].until - NOON).total_seconds() == 30
-
-
-async def test_a_plain_move_of_a_claimed_row_needs_no_claim(ground: Ground) -> None:
-    """An operator may cancel; the holder is refused then, and does not bring the row back."""
-    job = jobs(ground)
-    await put(ground, job, "a")
-    (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
-    assert (await ground.db.move(job.moves["give_up"], "a", by="operator")).won
-    answer = await ground.db.move(job.moves["finish"], mine)
-    assert isinstance(answer, Refused)
-    assert answer.status == "DEAD"
 
 
 @ALL_FORMS

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -22,13 +21,9 @@ from raceproof import (
     TurnLost,
 )
 from tests.contract.grounds import Ground, fresh_name
+from tests.contract.noon import NOON, after
 
-NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "all columns"])
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 def pictures(ground: Ground, told: bool, **changes: Any) -> tuple[Delivery, Spec[str]]:
@@ -77,16 +72,18 @@ async def once(ground: Ground, delivery: Delivery, key: str, probe: Any = None, 
 
 
 class Probe:
-    """Asks the receiver: it arrived, it did not, or it cannot tell."""
+    """Asks the receiver: it arrived, it did not, or it cannot tell; or the asking itself fails."""
 
-    def __init__(self, found: bool | None) -> None:
+    def __init__(self, found: bool | BaseException | None) -> None:
         self.found = found
 
     def asked(self, _: Turn) -> bool | None:
+        if isinstance(self.found, BaseException):
+            raise self.found
         return self.found
 
-    async def asked_async(self, _: Turn) -> bool | None:
-        return self.found
+    async def asked_async(self, turn: Turn) -> bool | None:
+        return self.asked(turn)
 
 
 @BOTH
@@ -201,6 +198,113 @@ async def test_a_crash_before_the_send_is_known_to_be_one(ground: Ground) -> Non
     sending = await ground.db.sending(again, now=after(302))
     assert isinstance(sending, Turn)
     assert isinstance(await ground.db.delivered(sending, now=after(303)), Marked)
+
+
+@pytest.mark.parametrize("policy", ["resend", "probe"])
+async def test_the_doubt_about_a_try_outlives_a_turn_that_was_only_reserved(
+    ground: Ground, policy: Any
+) -> None:
+    """P7: who reserves has sent nothing, but the one before may have; so the third one is in doubt as the second was."""
+    delivery, spec = pictures(ground, True, policy=policy)
+    first = await ground.db.take_turn(delivery, "a", now=NOON)
+    await ground.db.uncertain(first, "no answer", now=NOON)
+    second = await ground.db.take_turn(delivery, "a", reserve=True, now=after(1))
+    assert (second.in_doubt, second.state, ground.get(spec, "a")["state"]) == (True, "sending", "sending")
+    waiting = await ground.db.take_turn(delivery, "a", now=after(2))
+    assert isinstance(waiting, NoTurn)
+    third = await ground.db.take_turn(delivery, "a", reserve=True, now=after(302))
+    assert isinstance(third, Turn)
+    assert third.in_doubt
+    assert isinstance(await ground.db.delivered(third, now=after(303)), Marked)
+
+
+@pytest.mark.parametrize("policy", ["resend", "probe"])
+async def test_a_clean_failure_does_not_end_the_doubt_about_the_try_before(
+    ground: Ground, policy: Any
+) -> None:
+    """P7: this one was surely not sent, that one nobody knows of; the next may follow at once, and knows it."""
+    delivery, spec = pictures(ground, True, policy=policy)
+    first = await ground.db.take_turn(delivery, "a", now=NOON)
+    await ground.db.uncertain(first, "no answer", now=NOON)
+    second = await ground.db.take_turn(delivery, "a", now=after(1))
+    ended = await ground.db.not_sent(await ground.db.sending(second, now=after(2)), "refused", now=after(2))
+    assert isinstance(ended, Marked)
+    assert (ended.state, ground.get(spec, "a")["send_error"]) == ("uncertain", "refused")
+    third = await ground.db.take_turn(delivery, "a", now=after(3))
+    assert isinstance(third, Turn)
+    assert third.in_doubt
+
+
+async def test_with_two_timestamps_a_probe_is_asked_again_after_the_stale_time(ground: Ground) -> None:
+    """They cannot tell a clean failure from an unknown end: so the row stays as it is, and is in doubt later."""
+    delivery, spec = pictures(ground, False, policy="probe")
+    await ground.db.take_turn(delivery, "a", now=NOON)
+    second = await ground.db.take_turn(delivery, "a", now=after(301))
+    assert second.in_doubt
+    await ground.db.not_sent(second, now=after(302))
+    assert ground.get(spec, "a")["delivering_at"] is not None
+    third = await ground.db.take_turn(delivery, "a", now=after(602))
+    assert isinstance(third, Turn)
+    assert third.in_doubt
+
+
+@BOTH
+async def test_who_resends_need_not_wait_after_a_clean_failure(ground: Ground, told: bool) -> None:
+    """A failure clears the lock, whoever had it before."""
+    delivery, _ = pictures(ground, told)
+    await ground.db.take_turn(delivery, "a", now=NOON)
+    second = await ground.db.take_turn(delivery, "a", now=after(301))
+    await ground.db.not_sent(second, now=after(302))
+    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(303)), Turn)
+
+
+@BOTH
+@pytest.mark.parametrize("reserve", [False, True])
+async def test_a_probe_that_fails_leaves_the_delivery_uncertain(
+    ground: Ground, told: bool, reserve: bool
+) -> None:
+    """It is asked again before anything is sent, and its word settles the doubt."""
+    delivery, spec = pictures(ground, told, policy="probe")
+    options = {"reserve": True} if reserve and told else {}
+    await ground.db.take_turn(delivery, "a", now=NOON)
+    for number, broken in enumerate((ConnectionError("is down"), asyncio.CancelledError(), NotSent("?"))):
+        with pytest.raises(type(broken)):
+            async with once(
+                ground, delivery, "a", probe=Probe(broken), now=after(301 * (number + 1)), **options
+            ):
+                raise AssertionError("nothing is sent")
+        if told:
+            assert ground.get(spec, "a")["state"] == "uncertain"
+    with pytest.raises(NotSent):
+        async with once(ground, delivery, "a", probe=Probe(False), now=after(2000), **options) as turn:
+            raise NotSent("refused")
+    assert (turn.won, turn.in_doubt) == (True, False)
+    later = await ground.db.take_turn(delivery, "a", now=after(2001))
+    assert isinstance(later, Turn)
+    assert not later.in_doubt
+
+
+@pytest.mark.parametrize("policy", ["resend", "hold", "probe"])
+@pytest.mark.parametrize("state", [None, "ready"])
+async def test_a_row_that_was_begun_before_it_had_a_state_is_in_doubt(
+    ground: Ground, policy: Any, state: str | None
+) -> None:
+    """P7: somebody took the turn and is gone, and no word says that nothing was sent."""
+    delivery, spec = pictures(ground, True, policy=policy)
+    for key in ("old", "other"):
+        ground.put(spec, key, "x", state=state)
+        assert isinstance(await ground.db.take_turn(replace(delivery, state=None), key, now=NOON), Turn)
+    assert ground.get(spec, "old")["state"] == state
+    assert isinstance(await ground.db.take_turn(delivery, "old", now=after(299)), NoTurn)
+    answer = await ground.db.take_turn(delivery, "old", now=after(301))
+    if policy == "hold":
+        assert isinstance(answer, NoTurn)
+        assert answer.state == "uncertain"
+    else:
+        assert isinstance(answer, Turn)
+        assert answer.in_doubt
+    assert isinstance(await ground.db.resolve(delivery, "other", arrived=True, now=after(301)), Marked)
+    assert ground.get(spec, "other")["state"] == "delivered"
 
 
 async def test_a_long_send_renews_its_turn(ground: Ground) -> None:

@@ -1,19 +1,12 @@
 """What a lease promises on every store (L11; P10). No test here knows which store it runs on."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from raceproof import CallError, Leading, Lease, Led, Refused, column
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.jobs import jobs
+from tests.contract.noon import NOON, after
 from tests.contract.orders import orders
-
-NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 def a_lease(ground: Ground) -> Lease:

@@ -41,6 +41,26 @@ def send(place: Place, delivery: Delivery, outside: Outside, stage: Stage, reser
         stage.reach("marked", answer.outcome)
 
 
+def gone_in(first: Actor, window: str, how: str) -> tuple[Any, ...]:
+    """The sender is killed or stopped when it has got so far; says what it told of its turn."""
+    told = first.until("taken")
+    if window == "sent":
+        first.go()
+        first.until("sent")
+    first.kill() if how == "killed" else first.stop()
+    return told
+
+
+def back_from(first: Actor, window: str) -> tuple[Any, ...]:
+    """A stopped sender goes on to its end; says what its mark was answered."""
+    first.resume()
+    first.go()
+    if window == "taken":
+        first.until("sent")
+        first.go()
+    return first.until("marked")
+
+
 def next_turn(db: Store, delivery: Delivery) -> Turn:
     """The turn, as soon as the store says that the sender is gone."""
     turn = until(lambda: db.take_turn(delivery, "a", by="next"), lambda answer: isinstance(answer, Turn))
@@ -56,21 +76,12 @@ def test_a_sender_that_goes_away_is_replaced_by_one_that_knows_of_the_doubt(
     """Resend: at least once, with one intent, so that a receiver that deduplicates has one effect; one mark is accepted."""
     delivery, spec = prepared(place, told)
     with Actor(lambda stage: send(place, delivery, outside, stage)) as first:
-        (intent,) = first.until("taken")
-        if window == "sent":
-            first.go()
-            first.until("sent")
-        first.kill() if how == "killed" else first.stop()
+        (intent,) = gone_in(first, window, how)
         turn = next_turn(db, delivery)
         assert (turn.in_doubt, turn.intent, turn.attempt) == (True, intent, 2 if told else None)
         outside.send(intent=turn.intent, by="next")
         if how == "stopped":
-            first.resume()
-            first.go()
-            if window == "taken":
-                first.until("sent")
-                first.go()
-            assert first.until("marked") == ("lost",)
+            assert back_from(first, window) == ("lost",)
             with beside(place) as ground:
                 assert ground.get(spec, "a")["delivered_at"] is None
         assert isinstance(db.delivered(turn), Marked)
@@ -91,23 +102,14 @@ def test_what_is_held_is_never_sent_twice_whatever_happens_to_its_sender(
     """Hold: at most once, and the unknown is shown; a sender that wakes up may still say what it has done."""
     delivery, _ = prepared(place, told, policy="hold")
     with Actor(lambda stage: send(place, delivery, outside, stage)) as first:
-        first.until("taken")
-        if window == "sent":
-            first.go()
-            first.until("sent")
-        first.kill() if how == "killed" else first.stop()
+        gone_in(first, window, how)
         held: Any = until(
             lambda: db.take_turn(delivery, "a", by="next"),
             lambda answer: isinstance(answer, NoTurn) and answer.state is DeliveryState.UNCERTAIN,
         )
         assert not held.won
         if how == "stopped":
-            first.resume()
-            first.go()
-            if window == "taken":
-                first.until("sent")
-                first.go()
-            assert first.until("marked") == ("delivered",)
+            assert back_from(first, window) == ("delivered",)
         else:
             assert isinstance(db.resolve(delivery, "a", arrived=window == "sent", by="ops"), Marked)
             if window == "taken":

@@ -9,10 +9,12 @@ import asyncpg
 import pytest
 
 from raceproof import CallError, Leader, Lease, Lifecycle, NotLeading, Role, Spec, connect
+from raceproof.leader.advisory import lock_ids
 from raceproof.testing import PostgresServer, valkey
 from tests.contract.grounds import fresh_name
 from tests.crash.actors import Actor, Stage
 from tests.fix_waiting import DEADLINE, until
+from tests.leader.fix_middle_box import MiddleBox
 from tests.race.beside import beside
 from tests.race.places import Place, PostgresPlace, RedisPlace, SqlitePlace
 
@@ -157,30 +159,165 @@ async def test_with_a_session_lock_takeover_after_kill_9_is_immediate(
 async def test_a_leader_whose_session_lock_was_lost_is_replaced_and_refused(
     postgres_server: PostgresServer,
 ) -> None:
-    """Its connection was cut, the process lives: two may believe for a moment, one can write."""
+    """Its connection was cut without its hearing of it, the process lives: two may believe for a moment, one can write."""
     place = PostgresPlace(postgres_server.url)
     lease, lamp = prepared(place, LONG)
+    async with (
+        connect(place.url) as db,
+        connect(place.url) as other_db,
+        MiddleBox(place.url).opened() as box,
+        Leader(db, lease, by="first", advisory=lambda: asyncpg.connect(box.url), retry=0.02) as first,
+    ):
+        await first.wait_for(Role.ACTIVE)
+        guard, epoch = first.guard, first.epoch
+        other = Leader(other_db, lease, by="second", advisory=lambda: asyncpg.connect(place.url), retry=0.02)
+        async with other:
+            box.forget()
+            await other.wait_for(Role.ACTIVE)
+            assert other.epoch > epoch
+            assert first.active  # nobody has told it yet
+            late = await db.move(lamp.moves["switch_on"], "lamp", where=guard)
+            assert late.outcome == "refused"
+            assert (await other_db.move(lamp.moves["switch_on"], "lamp", where=other.guard)).won
+        box.hang_up()
+
+
+async def test_who_has_lost_its_session_lock_unheard_does_not_take_the_lease_back(
+    postgres_server: PostgresServer,
+) -> None:
+    """It believed that it had the lock once and for all: so the two took the lease from each other without end."""
+    place = PostgresPlace(postgres_server.url)
+    lease, _ = prepared(place, 5 * SHORT)
+    asked: list[str] = []
+    async with connect(place.url) as db, connect(place.url) as other_db, MiddleBox(place.url).opened() as box:
+        first = Leader(db, lease, by="first", advisory=lambda: asyncpg.connect(box.url), retry=0.02)
+        other = Leader(other_db, lease, by="second", advisory=lambda: asyncpg.connect(place.url), retry=0.02)
+        lead = db.lead
+
+        async def told(*given: Any, **options: Any) -> Any:
+            answer = await lead(*given, **options)
+            asked.append(answer.outcome)
+            return answer
+
+        async with first:
+            await first.wait_for(Role.ACTIVE)
+            async with other:
+                box.forget()
+                await other.wait_for(Role.ACTIVE)
+                epoch = other.epoch
+                await first.wait_for(Role.PASSIVE)
+                db.lead = told  # type: ignore[method-assign]
+                await until(lambda: len(asked) >= 10, "the first one has asked again and again")
+                assert set(asked) == {"led"}
+                assert (other.epoch, (await db.led_by(lease)).by) == (epoch, "second")
+
+
+LOCK_HOLDERS = (
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND granted"
+)
+
+
+async def test_a_leader_that_hears_of_the_loss_of_its_lock_gets_it_again(
+    postgres_server: PostgresServer,
+) -> None:
+    """An administrator ends its session: it goes on leading in its epoch, on a new one, though its lease is long."""
+    place = PostgresPlace(postgres_server.url)
+    lease, _ = prepared(place, LONG)
+    ids = [one & 0xFFFFFFFF for one in lock_ids(lease)]
+    async with connect(place.url) as db:
+        beside = await asyncpg.connect(place.url)
+        async with Leader(db, lease, advisory=lambda: asyncpg.connect(place.url), retry=0.02) as leader:
+            await leader.wait_for(Role.ACTIVE)
+            epoch = leader.epoch
+            pid = await beside.fetchval(LOCK_HOLDERS, *ids)
+            await beside.fetchval("SELECT pg_terminate_backend($1)", pid)
+            async with asyncio.timeout(DEADLINE):
+                while await beside.fetchval(LOCK_HOLDERS, *ids) in (pid, None):
+                    pass
+            assert (leader.active, leader.epoch) == (True, epoch)
+        assert await beside.fetchval(LOCK_HOLDERS, *ids) is None
+        await beside.close()
+
+
+async def test_a_leader_that_cannot_have_its_lock_again_soon_hears_who_leads(
+    postgres_server: PostgresServer,
+) -> None:
+    """It asks as often as one that stands by, and does not believe for as long as it could by its lease."""
+    place = PostgresPlace(postgres_server.url)
+    lease, _ = prepared(place, LONG)
     opened: list[Any] = []
 
     async def open_one() -> Any:
+        if opened:
+            raise OSError("no way to the server")
         opened.append(await asyncpg.connect(place.url))
-        return opened[-1]
+        return opened[0]
 
     async with connect(place.url) as db, connect(place.url) as other_db:
         async with Leader(db, lease, by="first", advisory=open_one, retry=0.02) as first:
             await first.wait_for(Role.ACTIVE)
-            guard, epoch = first.guard, first.epoch
             other = Leader(
                 other_db, lease, by="second", advisory=lambda: asyncpg.connect(place.url), retry=0.02
             )
             async with other:
                 await opened[0].close()
                 await other.wait_for(Role.ACTIVE)
-                assert other.epoch > epoch
-                assert first.active  # nobody has told it yet
-                late = await db.move(lamp.moves["switch_on"], "lamp", where=guard)
-                assert late.outcome == "refused"
-                assert (await other_db.move(lamp.moves["switch_on"], "lamp", where=other.guard)).won
+                async with asyncio.timeout(DEADLINE):
+                    await first.wait_for(Role.PASSIVE)
+                assert (await db.led_by(lease)).by == "second"
+
+
+@pytest.mark.parametrize("after", ["nothing more", "a rest"])
+async def test_a_callback_may_step_down(place: Place, after: str) -> None:
+    """It cannot do its work: the lease is given up at once, both callbacks have run, and no task is left."""
+    lease, _ = prepared(place, LONG)
+    calls: list[str] = []
+
+    async def refuse(leader: Leader) -> None:
+        calls.append("active")
+        await leader.step_down()
+        if after == "a rest":
+            await asyncio.sleep(0)
+        calls.append("refused")
+
+    async with connect(place.url) as db:
+        before = asyncio.all_tasks()
+        leader = Leader(db, lease, on_active=refuse, on_passive=lambda _: calls.append("passive"))
+        async with leader:
+            async with asyncio.timeout(DEADLINE):
+                await until(lambda: "refused" in calls, "the callback is through")
+                await leader.wait_for(Role.PASSIVE)
+            assert (await db.led_by(lease)).by is None
+        assert calls == ["active", "passive", "refused"]
+        assert (await db.led_by(lease)).by is None
+        assert not leader.active
+        assert asyncio.all_tasks() <= before
+
+
+async def test_stepping_down_that_was_cancelled_is_done_at_the_end(place: Place) -> None:
+    """The callback waits for a task of its own, which ends with the callback: the lease is given up all the same."""
+    lease, _ = prepared(place, LONG)
+    began = asyncio.Event()
+
+    async def refuse(leader: Leader) -> None:
+        began.set()
+        await asyncio.create_task(leader.step_down())
+
+    async with connect(place.url) as db:
+        async with Leader(db, lease, on_active=refuse) as leader:
+            await began.wait()
+        assert (await db.led_by(lease)).by is None
+        assert not leader.active
+
+
+@pytest.mark.parametrize(
+    "options", [{"margin": 3}, {"margin": 5.0}, {"margin": -1}, {"retry": 0}, {"retry": -1}], ids=str
+)
+async def test_times_that_cannot_work_are_told_at_once(place: Place, options: dict[str, float]) -> None:
+    """It would hold the lease and never be ACTIVE, or ask without a pause."""
+    async with connect(place.url) as db:
+        with pytest.raises(CallError, match=f"{next(iter(options))}="):
+            Leader(db, Lease("bot", seconds=3), **options)  # type: ignore[arg-type]
 
 
 class Pooled:

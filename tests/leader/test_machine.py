@@ -46,6 +46,28 @@ def test_a_leader_renews_in_good_time() -> None:
     assert one.step(11) == Renew(mine)
 
 
+def test_a_leader_with_a_wide_margin_renews_while_it_believes() -> None:
+    """Who asks later is told that the lease is held, by itself, and would be passive until it is over."""
+    one = LeaderMachine(seconds=30, retry=10, margin=28)
+    one.answered(0, leading(0))
+    step = one.step(0)
+    assert isinstance(step, Wait)
+    assert isinstance(one.step(step.until), Renew)
+
+
+def test_who_is_in_a_hurry_asks_at_once() -> None:
+    """And not once more after that; who has stepped down asks nothing."""
+    one = machine()
+    one.answered(0, leading(0))
+    one.hurry(3)
+    assert isinstance(one.step(3), Renew)
+    one.answered(4, leading(3))
+    assert one.step(4) == Wait(14)
+    one.stop()
+    one.hurry(5)
+    assert isinstance(one.step(5), Wait)
+
+
 def test_belief_ends_before_the_lease_by_the_clock_of_the_request() -> None:
     """The answer came late; what counts is when it was asked for."""
     one = machine()

@@ -7,8 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from raceproof import Moved
+from raceproof import DeliveryState, Moved, Turn
+from tests.contract.noon import NOON, after
 from tests.contract.orders import orders
+from tests.contract.test_deliveries import pictures
 from tests.own.fix_kinds import Case
 
 KINDS = (
@@ -56,3 +58,24 @@ async def test_a_value_arrives_as_it_was_given(case: Case, type_: str) -> None:
     await case.own.commit()
     different = case.ground.run(f"SELECT order_id FROM {order.table} WHERE packer IS DISTINCT FROM box")
     assert different == []
+
+
+@pytest.mark.parametrize("case", KINDS, indirect=True)
+@pytest.mark.parametrize("type_", ["an enum", "varchar(9)"])
+async def test_the_state_of_a_delivery_may_have_a_type_of_its_own(case: Case, type_: str) -> None:
+    """Also where what is written depends on what is found."""
+    delivery, spec = pictures(case.ground, True)
+    if type_ == "an enum":
+        states = ", ".join(f"'{state}'" for state in DeliveryState)
+        case.ground.run(f"CREATE TYPE state_of_{spec.table} AS ENUM ({states})")
+        type_ = f"state_of_{spec.table}"
+    case.ground.run(f"ALTER TABLE {spec.table} ALTER COLUMN state TYPE {type_} USING state::{type_}")
+    await case.own.begin()
+    first = await case.db.take_turn(delivery, "a", reserve=True, now=NOON)
+    assert isinstance(first, Turn)
+    await case.db.uncertain(await case.db.sending(first, now=NOON), now=NOON)
+    second = await case.db.take_turn(delivery, "a", reserve=True, now=after(1))
+    assert isinstance(second, Turn)
+    assert (await case.db.delivered(second, now=after(2))).won
+    await case.own.commit()
+    assert case.ground.get(spec, "a")["state"] == "delivered"

@@ -6,13 +6,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Conflict, Moved, Spec
+from raceproof import CallError, Conflict, Moved, Spec, Started, attempt_index_ddl
 from raceproof.testing import PostgresServer
 from tests.contract.orders import orders
+from tests.contract.test_attempts import logins
 from tests.fix_waiting import until_blocked
 from tests.own.fix_kinds import POSTGRES_IN_TRANSACTION, Case
 
 pytestmark = pytest.mark.parametrize("case", POSTGRES_IN_TRANSACTION, indirect=True)
+ONE_SNAPSHOT = pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 
 
 def prepared(case: Case, **options: Any) -> Spec[str]:
@@ -97,3 +99,50 @@ async def test_a_deadlock_is_a_conflict(case: Case, postgres_server: PostgresSer
         rival.commit()
     assert [case.ground.get(order, key)["packer"] for key in "ab"] == ["rival", "rival"]
     assert [case.ground.get(order, key)["status"] for key in "ab"] == ["NEW", "NEW"]
+
+
+@ONE_SNAPSHOT
+@pytest.mark.parametrize("tenant", [None, "shop"])
+async def test_an_attempt_that_was_started_since_the_snapshot_is_a_conflict(
+    case: Case, level: str, tenant: str | None
+) -> None:
+    """P9: it cannot be seen, so the unique index refuses the second one; the transaction is run again and ends the first."""
+    attempts, login = logins(case.ground, tenant=tenant)
+    case.ground.run(attempt_index_ddl(attempts, "postgres"))
+    db = case.db.for_tenant("red")
+    await case.own.begin()
+    await case.own.run(f"SET TRANSACTION ISOLATION LEVEL {level}")
+    assert await case.own.run(f"SELECT count(*) FROM {login.table}") == [(0,)]
+    key = ("red", "a1") if tenant else "a1"
+    case.ground.put(login, key, "pending", owner="ann")
+    if tenant:
+        case.ground.put(
+            login, ("blue", "a1"), "pending", owner="ann"
+        )  # another one's, which is in nobody's way
+    answer = await db.start_attempt(attempts, "ann", "a2")
+    assert isinstance(answer, Conflict)
+    assert "run the transaction again" in str(answer)
+    await case.own.rollback()
+    await case.own.begin()
+    await case.own.run(f"SET TRANSACTION ISOLATION LEVEL {level}")
+    again = await db.start_attempt(attempts, "ann", "a2")
+    assert isinstance(again, Started)
+    assert again.superseded == "a1"
+    await case.own.commit()
+    assert case.ground.get(login, key)["status"] == "superseded"
+
+
+@ONE_SNAPSHOT
+async def test_an_attempt_that_nothing_would_refuse_is_not_started(case: Case, level: str) -> None:
+    """P9: without the index, and without seeing what others do, there could be two open ones. The error says what to do."""
+    attempts, login = logins(case.ground)
+    # an index, but not of all statuses that are open
+    case.ground.run(f"CREATE UNIQUE INDEX ON {login.table} (owner) WHERE status = 'pending'")
+    await case.own.begin()
+    await case.own.run(f"SET TRANSACTION ISOLATION LEVEL {level}")
+    with pytest.raises(CallError, match=f"at {level}, so it cannot see"):
+        await case.db.start_attempt(attempts, "ann", "a1")
+    await case.own.rollback()
+    await case.own.begin()
+    assert isinstance(await case.db.start_attempt(attempts, "ann", "a1"), Started)
+    await case.own.commit()

@@ -8,10 +8,10 @@ import pytest
 import redis
 import redis.asyncio
 
-from raceproof import Already, CallError, Moved, Refused, Spec, Store, bind, column
+from raceproof import Already, Arrival, CallError, Inbox, Moved, Refused, Spec, Store, bind, column
 from raceproof.statement import Rows, Statement
 from raceproof.testing import ValkeyServer
-from tests.contract.grounds import Caller, RedisGround
+from tests.contract.grounds import Caller, RedisGround, fresh_name
 from tests.contract.jobs import jobs
 from tests.contract.orders import orders
 
@@ -65,6 +65,18 @@ async def test_every_answer_is_the_same_text_whatever_the_client_decodes(ground:
         ("pack", "already", "bob"),
         ("pack", "moved", "ann"),
     ]
+
+
+async def test_an_event_that_is_no_text_is_claimed_whatever_the_client_decodes(ground: RedisGround) -> None:
+    """Its neighbours too: what was claimed must not be lost in the reading of the answer."""
+    inbox = Inbox(table=fresh_name("inbox"))
+    bodies = [b"{}", b"\xff\xfe", "é".encode()]
+    for number, body in enumerate(bodies):
+        await ground.db.receive(inbox, Arrival("kie", str(number), body))
+    claims = await ground.db.claim(inbox.work, 5, returning=["body"])
+    assert [one.row["body"] for one in claims] == bodies
+    row = await ground.db.read(inbox.lifecycle, ("kie", "1"))
+    assert row["status"] == "processing"
 
 
 async def test_bulks_find_rows_whatever_the_client_decodes(ground: RedisGround) -> None:

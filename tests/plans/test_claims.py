@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 
@@ -69,8 +70,8 @@ def test_a_claim_reads_neither_the_table_nor_all_rows_that_wait(
     program = PostgresClaims(PostgresMoves("format", 18)).acquire(
         claim_request(spec.claims["work"], limit=10)
     )
-    assert next(program).name == "move.partitioned"
-    statement: Statement = program.send([(False,)])
+    assert next(program).name == "move.table"
+    statement: Statement = program.send([(False, False)])
     rows = connection.execute(f"EXPLAIN (FORMAT JSON) {statement.text}", statement.params).fetchall()
     plan = nodes(rows[0][0][0]["Plan"])
     scans = {node["Node Type"] for node in plan if node.get("Relation Name") == spec.table}
@@ -92,6 +93,33 @@ async def test_a_claim_of_a_few_rows_is_planned_once_on_connections_of_our_own(
         )
     assert found == [100 * number for number in range(1, 25)]
     assert [row[0] for row in kept] == [3]
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+async def test_on_a_connection_of_the_caller_s_it_is_planned_once_if_the_table_is_known_to_be_big(
+    big: tuple[psycopg.Connection[Any], Spec[str]], postgres_server: PostgresServer, analyzed: bool
+) -> None:
+    """A plan that was made for a table of a few rows would be kept as well."""
+    connection, spec = big
+    if not analyzed:
+        connection.execute("UPDATE pg_class SET reltuples = -1 WHERE relname = %s", [spec.table])
+    own = await asyncpg.connect(postgres_server.url)
+    try:
+        db = bind(own)
+        found = [one.key for _ in range(8) for one in await db.claim(spec.claims["work"], 3)]
+        kept = await own.fetch(
+            "SELECT generic_plans, statement FROM pg_prepared_statements WHERE statement LIKE 'WITH due %'"
+        )
+    finally:
+        await own.close()
+        connection.execute(f"ANALYZE {spec.table}")
+    assert found == sorted(set(found))
+    assert len(found) == 24
+    ((times, text),) = kept
+    if analyzed:
+        assert (times, "LIMIT 3\n" in text) == (3, True)
+    else:
+        assert "LIMIT $1\n" in text
 
 
 def test_a_claim_on_sqlite_uses_its_index() -> None:
@@ -138,3 +166,77 @@ async def test_rows_of_a_partitioned_table_are_claimed_by_their_keys(postgres_se
             f"SELECT status, count(*) FROM {spec.table} GROUP BY 1 ORDER BY 1"
         ).fetchall()
         assert found == [("DONE", 4), ("QUEUED", 296)]
+
+
+@pytest.mark.parametrize("big", [True], indirect=True, ids=["serial"])
+def test_the_rows_before_one_in_its_line_are_found_by_the_whole_comparison(
+    big: tuple[psycopg.Connection[Any], Spec[str]],
+) -> None:
+    """Also where the columns that order it may be NULL: for a row that has none, nobody looks for such."""
+    connection, spec = big
+    program = PostgresClaims(PostgresMoves("format", 18)).acquire(
+        claim_request(spec.claims["work"], limit=10)
+    )
+    next(program)
+    statement: Statement = program.send([(False, False)])
+    with connection.transaction(force_rollback=True):
+        rows = connection.execute(
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}", statement.params
+        ).fetchall()
+    lines = [
+        node for node in nodes(rows[0][0][0]["Plan"]) if node.get("Index Name") == f"{spec.table}_work_line"
+    ]
+    ran = [node["Index Cond"] for node in lines if node["Actual Loops"]]
+    assert len(ran) == 1
+    assert "ROW(made_at, id) < ROW(t.made_at, t.id)" in ran[0]
+
+
+def test_a_line_on_sqlite_is_looked_at_by_its_index() -> None:
+    """Once for the rows before, and once for those that NULL puts first."""
+    spec = declare(serial=True)
+    connection = sqlite3.connect(":memory:")
+    connection.execute(
+        f"CREATE TABLE {spec.table} (id INTEGER PRIMARY KEY, {COLUMNS}, claimed_until text, rests_until text)"
+    )
+    connection.executescript(claim_index_ddl(spec.claims["work"], "sqlite"))
+    program = SqliteClaims("question").acquire(claim_request(spec.claims["work"], limit=10))
+    next(program)
+    statement = program.send([])
+    plan = [
+        row[3]
+        for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", statement.params)
+        if row[3].startswith("SEARCH e ")
+    ]
+    line = f"SEARCH e USING COVERING INDEX {spec.table}_work_line"
+    assert [one.replace("USING INDEX", "USING COVERING INDEX") for one in plan] == [
+        f"{line} (owner=? AND made_at<?)",
+        f"{line} (owner=? AND made_at=?)",
+    ]
+    connection.close()
+
+
+@pytest.mark.parametrize("limit", [2, 100])
+async def test_rows_are_claimed_through_a_view(postgres_server: PostgresServer, limit: int) -> None:
+    """It has no places of rows; they are joined by their keys."""
+    spec = declare()
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE TABLE {spec.table}_all (id bigint PRIMARY KEY, {COLUMNS}, claimed_until timestamptz,"
+            " rests_until timestamptz)"
+        )
+        connection.execute(f"CREATE VIEW {spec.table} AS SELECT * FROM {spec.table}_all WHERE owner = 'ann'")
+        connection.execute(
+            f"INSERT INTO {spec.table}_all (id, status, made_at, owner)"
+            " SELECT n, 'QUEUED', n, CASE WHEN n % 2 = 0 THEN 'ann' ELSE 'bob' END FROM generate_series(1, 8) n"
+        )
+        first = bind(connection).claim(spec.claims["work"], 2)
+        assert [one.key for one in first] == [2, 4]
+        async with connect(postgres_server.url) as db:
+            second = await db.claim(spec.claims["work"], limit)
+            assert [one.key for one in second] == [6, 8]
+            told = await db.move_many(spec.moves["finish"], [*first, *second])
+        assert [one.outcome for one in told] == ["moved"] * 4
+        found = connection.execute(
+            f"SELECT status, count(*) FROM {spec.table}_all GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+        assert found == [("DONE", 4), ("QUEUED", 4)]

@@ -4,6 +4,7 @@ import multiprocessing
 import multiprocessing.synchronize
 import traceback
 from collections.abc import Callable
+from threading import BrokenBarrierError
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,15 +24,18 @@ def race(job: Callable[[int, Barrier], T], workers: int = 8) -> list[T]:
     ]
     for process in processes:
         process.start()
-    results = []
+    results, errors = [], []
     for receiver, sender in pipes:
         sender.close()
         if not receiver.poll(_PATIENCE):
             raise TimeoutError("a racing process did not come back")
         error, result = receiver.recv()
-        if error:
-            raise AssertionError(f"a racing process failed:\n{error}")
+        errors += [error] if error else []
         results.append(result)
+    if errors:
+        # when one fails, the others are told by the barrier: what they say explains nothing
+        error = min(errors, key=lambda told: BrokenBarrierError.__name__ in told)
+        raise AssertionError(f"a racing process failed:\n{error}")
     for process in processes:
         process.join(_PATIENCE)
     return results

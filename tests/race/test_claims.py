@@ -1,25 +1,19 @@
 """Claims under real races (P3, P4, P5): eight processes, each with a connection of its own, all after the same rows."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from raceproof import Claim, Leading, Lease, Lost, Moved, Released, Spec, Taken, connect
 from tests.contract.grounds import fresh_name
-from tests.contract.jobs import FORMS, jobs
+from tests.contract.jobs import ALL_FORMS, jobs
+from tests.contract.noon import NOON, after
 from tests.race.beside import beside, keys_at, write
 from tests.race.places import Place
 from tests.race.processes import Barrier, race
 
 WORKERS = 8
-NOON = datetime(2030, 1, 2, 12, tzinfo=UTC)
-ALL_FORMS = pytest.mark.parametrize("form", FORMS)
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 def prepared(place: Place, keys: list[str], form: str = "columns", **settings: Any) -> Spec[str]:

@@ -1,24 +1,19 @@
 """Deliveries under real races (P5, P7): eight processes want to send the same things."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from raceproof import Delivery, DeliveryState, Marked, NoTurn, Spec, Turn, TurnLost, connect
+from tests.contract.noon import NOON, after
 from tests.contract.test_deliveries import pictures
 from tests.race.beside import beside, write
 from tests.race.places import Place
 from tests.race.processes import Barrier, race
 
 WORKERS = 8
-NOON = datetime(2030, 1, 2, 12, tzinfo=UTC)
 BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "all columns"])
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 def prepared(place: Place, keys: list[str], told: bool, **changes: Any) -> tuple[Delivery, Spec[str]]:

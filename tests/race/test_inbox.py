@@ -11,6 +11,7 @@ import psycopg
 from raceproof import Arrival, Inbox, Lifecycle, Moved, bind, connect
 from raceproof.testing import PostgresServer, ValkeyServer
 from tests.contract.grounds import fresh_name
+from tests.fix_waiting import blocked
 from tests.race.beside import beside, keys_at
 from tests.race.places import Place, PostgresPlace, RedisPlace
 from tests.race.processes import Barrier, race
@@ -145,6 +146,30 @@ def test_an_event_waits_until_an_earlier_one_of_its_user_is_committed(
         slow.commit()
         assert not quick.result(30).duplicate
         assert [one.key[1] for one in db.claim(inbox.work, 10)] == ["slow"]
+
+
+def test_an_event_that_is_being_revived_is_not_forgotten(postgres_server: PostgresServer) -> None:
+    """A sweep that comes before the commit deletes what is old, and not what was old when it began."""
+    place = PostgresPlace(postgres_server.url)
+    inbox = prepared(place)
+    with (
+        psycopg.connect(place.url) as operator,
+        psycopg.connect(place.url, autocommit=True) as watching,
+        connect(place.url) as db,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        db.receive_many(inbox, [Arrival("t", "revived", b"{}"), Arrival("t", "old", b"{}")])
+        watching.execute(f"UPDATE {inbox.table} SET status = 'dead', ended_at = '2020-01-01'".encode())
+        bind(operator).move(inbox.lifecycle.moves["revive"], ("t", "revived")).must()
+        sweeping = pool.submit(db.forget_events, inbox)
+        while not sweeping.done() and not blocked(
+            lambda text: watching.execute(text).fetchall(), inbox.table
+        ):
+            pass
+        operator.commit()
+        assert sweeping.result(30) == 1
+        assert [one.key for one in db.claim(inbox.work, 10)] == [("t", "revived")]
+        assert db.read(inbox.lifecycle, ("t", "old")) is None
 
 
 def test_a_batch_that_comes_right_after_an_event_of_the_same_user_stays_behind_it(

@@ -1,7 +1,6 @@
 """Leases under real races (P10): eight processes want to lead, and old leaders go on writing."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -9,6 +8,7 @@ import psycopg
 from raceproof import Leading, Lease, Led, Lifecycle, Moved, Spec, bind, connect
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
+from tests.contract.noon import NOON, after
 from tests.fix_beside import postgres_beside
 from tests.fix_waiting import blocked, until
 from tests.race.beside import beside, write
@@ -16,11 +16,6 @@ from tests.race.places import Place, PostgresPlace
 from tests.race.processes import Barrier, race
 
 WORKERS = 8
-NOON = datetime(2030, 1, 2, 12, tzinfo=UTC)
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 def prepared(place: Place) -> tuple[Lease, Spec[str]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from raceproof.errors import DeclarationError
 from raceproof.lifecycle import Lifecycle, spec_of
+from raceproof.moves.request import key_text
 from raceproof.quoting import identifier
 from raceproof.spec import Move, Spec
 
@@ -64,6 +65,16 @@ class Attempts:
     @property
     def name(self) -> str:
         return "attempt"
+
+    @property
+    def owner_columns(self) -> tuple[str, ...]:
+        """What tells one owner from another: the same name at two tenants is two owners."""
+        tenant = self.lifecycle.tenant
+        return (self.owner,) if tenant in (None, self.owner) else (tenant, self.owner)
+
+    def owner_text(self, owner: Any, tenant: Any) -> str:
+        """An owner as a text that no other owner has, at whatever tenant."""
+        return key_text((tenant, owner)) if len(self.owner_columns) > 1 else str(owner)
 
     @property
     def open(self) -> tuple[Any, ...]:

@@ -1,14 +1,30 @@
 -- Attempts on PostgreSQL. Starters of one owner go one after the other: the lock is taken in a statement of its own, so
 -- that the next one sees what the last one has committed. It ends with the transaction, so a pooler may stand in front.
+-- A transaction with one snapshot for all its statements does not see that: there the unique index has to refuse.
 
 -- name: attempt.lock
-SELECT pg_advisory_xact_lock(hashtextextended({lifecycle} || ':' || {$locked}::text, 0))
+SELECT current_setting('transaction_isolation'),
+       pg_advisory_xact_lock(hashtextextended({lifecycle} || ':' || {$locked}::text, 0))
 
--- The open attempts of the owner, and the row of this key, whoever has it.
+-- In a transaction of our own, before its first query.
+-- name: attempt.isolation
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED
+
+-- Nothing is written: without an index that allows an owner one open attempt at most, there is no plan for this.
+-- name: attempt.refusable
+EXPLAIN INSERT INTO {table} ({status})
+SELECT t.{status} FROM {table} AS t WHERE FALSE
+ON CONFLICT ({owner_columns}) WHERE {status} IN ({open}) DO NOTHING
+
+-- The open attempts of the owner, and the row of this key, whoever has it; each of this tenant.
 -- name: attempt.look
 SELECT t.{status}::text, {owner_text}, {fresh}, t.{status} IN ({open}), {t_keys}
 FROM {table} AS t
-WHERE (t.{owner} = {$owner} AND t.{status} IN ({open}))
+WHERE (
+        t.{owner} = {$owner}
+        AND {tenant_matches?}
+        AND t.{status} IN ({open})
+      )
    OR ({key_matches})
 -- P9: nobody ends or changes them while this is decided
 FOR NO KEY UPDATE OF t
@@ -27,6 +43,7 @@ VALUES ({lifecycle}, {$key}, 'attempt', 'started', NULL, {initial}, {first_revis
 SELECT {t_keys}
 FROM {table} AS t
 WHERE t.{owner} = {$owner}
+  AND {tenant_matches?}
   AND t.{status} IN ({open})
   AND {fresh}
 
@@ -36,9 +53,10 @@ SELECT {t_keys}
 FROM {table} AS t
 WHERE t.{status} IN ({open})
   AND NOT {fresh}
+  AND {tenant_matches?}
 LIMIT {$limit}
 
 -- At most one open attempt for an owner, also for those who do not ask us.
 -- name: attempt.index
-CREATE UNIQUE INDEX IF NOT EXISTS {index_name} ON {table} ({owner})
+CREATE UNIQUE INDEX IF NOT EXISTS {index_name} ON {table} ({owner_columns})
 WHERE {status} IN ({open});

@@ -4,14 +4,15 @@ On a cluster all keys of one owner must be in one slot: declare the owner as the
 there. And all must be in KEYS: so the pointer to the open attempt is read before, and again if it has changed.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from raceproof.attempts.declared import Attempts
 from raceproof.attempts.outcome import Kept, Rejected, StartAnswer, Started
-from raceproof.attempts.request import StartRequest
+from raceproof.attempts.request import StartRequest, WhenOpen
 from raceproof.errors import CallError
-from raceproof.lua import script
+from raceproof.lua import Expression, arguments, in_turn, script
 from raceproof.moves.redis import RedisMoves, field_text, key_of_member, parts_of_text, text_of
 from raceproof.moves.request import key_text
 from raceproof.outcome import Unknown
@@ -26,31 +27,34 @@ class RedisAttempts:
 
     def __init__(self, moves: RedisMoves) -> None:
         self._moves = moves
-        self._scripts: dict[Attempts, str] = {}
+        self._scripts: dict[tuple[Any, ...], str] = {}
 
     def start(self, asked: StartRequest) -> Program[StartAnswer]:
         """Make a row the owner's active attempt; end, keep or respect the one that is open."""
         attempts = asked.attempts
-        owner = str(asked.owner)
-        pointer, owned = self._keys(attempts, owner)
-        now = "" if asked.now is None else f"{asked.now.timestamp():.6f}"
-        wanted, old = key_text(asked.parts), ""
-        columns = _columns(asked, owner)
+        pointer, owned = self._keys_of(asked)
+        wanted = key_text(asked.parts)
+        given = {"key": wanted, "by": asked.by or ""}
+        if asked.now is not None:
+            given["given_now"] = f"{asked.now.timestamp():.6f}"
+        columns = _columns(asked)
         keys = [pointer, owned, *self._row(attempts, wanted)]
         try:
             for _ in range(_PATIENCE):
                 named = keys
                 if self._moves.cluster:
                     (found,) = yield Statement("attempt.pointer", "GET", (pointer,))
-                    old = text_of(found) or ""
+                    old = given["given_pointer"] = text_of(found) or ""
                     named = [*keys, *self._row(attempts, old or wanted)]
-                given = [now, asked.when_open, wanted, asked.by or "", old, *columns]
-                word, *told = yield Statement("attempt.start", self._script(attempts), given, named)
+                made = self._script(attempts, asked.when_open, tuple(given), tuple(columns))
+                word, *told = yield Statement(
+                    "attempt.start", made, [*given.values(), *columns.values()], named
+                )
                 if text_of(word) != "again":
                     return self._answer(asked, text_of(word), [text_of(part) for part in told])
         except AcknowledgementLost as error:
             return Unknown(asked.key, attempts, None, error.__cause__ or error)
-        raise CallError(f"{attempts} of {owner!r}: others kept starting attempts; ask again")
+        raise CallError(f"{attempts} of {asked.owner!r}: others kept starting attempts; ask again")
 
     def _answer(self, asked: StartRequest, word: str, told: Sequence[Any]) -> StartAnswer:
         attempts, spec = asked.attempts, asked.attempts.lifecycle
@@ -69,7 +73,7 @@ class RedisAttempts:
         """The key columns of the owner's active attempt."""
         attempts = asked.attempts
         spec = attempts.lifecycle
-        pointer, _ = self._keys(attempts, str(asked.owner))
+        pointer, _ = self._keys_of(asked)
         (found,) = yield Statement("attempt.pointer", "GET", (pointer,))
         if found is None:
             return None
@@ -93,6 +97,11 @@ class RedisAttempts:
         return []
         yield
 
+    def _keys_of(self, asked: StartRequest) -> tuple[str, str]:
+        """The pointer of the owner and the set of its attempts, each of its own tenant (P9)."""
+        attempts = asked.attempts
+        return self._keys(attempts, attempts.owner_text(asked.owner, asked.tenant))
+
     def _keys(self, attempts: Attempts, owner: str) -> tuple[str, str]:
         spec = attempts.lifecycle
         if self._moves.cluster and spec.tenant != attempts.owner:
@@ -110,45 +119,81 @@ class RedisAttempts:
         spec = attempts.lifecycle
         return self._moves.row_of_text(spec, text), self._moves.history_of_text(spec, text)
 
-    def _script(self, attempts: Attempts) -> str:
-        made = self._scripts.get(attempts)
+    def _script(
+        self, attempts: Attempts, when_open: WhenOpen, given: tuple[str, ...], columns: tuple[str, ...]
+    ) -> str:
+        kind = (attempts, when_open, given, columns)
+        made = self._scripts.get(kind)
         if made is None:
-            made = self._scripts[attempts] = script_of_attempts(attempts, self._moves.cluster)
+            made = self._scripts[kind] = script_of_attempts(*kind, self._moves.cluster)
         return made
 
 
-def _columns(asked: StartRequest, owner: str) -> list[str]:
-    """The fields of the new row and their values in turn; what the row is and whose it is comes last, and so counts."""
+def _columns(asked: StartRequest) -> dict[str, str]:
+    """The fields of the new row and their values; what the row is and whose it is comes last, and so counts."""
     spec = asked.attempts.lifecycle
-    given = {name: field_text(name, value) for name, value in asked.columns.items() if value is not None}
-    given |= dict(zip(spec.key_columns, map(str, asked.parts), strict=True))
-    given[asked.attempts.owner] = owner
-    return [part for field in given.items() for part in field]
+    columns = {name: field_text(name, value) for name, value in asked.columns.items() if value is not None}
+    for name, part in zip(spec.key_columns, asked.parts, strict=True):
+        columns[name] = str(part)
+    columns[asked.attempts.owner] = str(asked.owner)
+    return columns
 
 
-def script_of_attempts(attempts: Attempts, cluster: bool = False) -> str:
-    """`redis.lua` for this declaration."""
+_WORDS = {"keep": "kept", "reject": "rejected"}
+
+
+def script_of_attempts(
+    attempts: Attempts,
+    when_open: WhenOpen,
+    given: Sequence[str],
+    columns: Sequence[str],
+    cluster: bool = False,
+) -> str:
+    """`redis.lua` for this declaration, for callers who give these values and columns."""
     spec, move = attempts.lifecycle, attempts.supersede
     ends = spec.expires
+    moment = Expression("moment")
+    places = list(arguments((*given, *(f"column {name}" for name in columns))).values())
+    words = dict(zip(given, places, strict=False))
+    named = zip(columns, places[len(given) :], strict=True)
+    new: list[Any] = [part for field in named for part in field]
+    new += [spec.column, spec.initial[0]]
+    if spec.revision:
+        new += [spec.revision, "0"]
+    if attempts.started:
+        new += [attempts.started, moment]
+    ended: list[Any] = [spec.column, move.target]
+    ended += [part for stamp in move.stamp for part in (stamp, moment)]
+    if attempts.link:
+        ended += [attempts.link, words["key"]]
     constants = {
+        **words,
+        "new_fields": in_turn(new),
+        "ended_fields": in_turn(ended),
+        "looked_at": in_turn([spec.column, attempts.started] if attempts.started else [spec.column]),
         "lifecycle": spec.name,
-        "column": spec.column,
-        "revision_column": spec.revision or "",
-        "started_column": attempts.started or "",
-        "link_column": attempts.link or "",
-        "history": spec.history is not None,
         "open": dict.fromkeys(attempts.open, True),
         "initial": spec.initial[0],
+        "first_revision": "0" if spec.revision else "",
+        "revision_column": spec.revision,
         "supersede": move.name,
         "superseded": move.target,
-        "stamps": move.stamp,
-        "ttl": attempts.ttl or None,
-        "open_ttl": ends.open if ends else None,
-        "ended_ttl": ends.ended if ends else None,
-        "kept_ttl": max(ends.open, ends.ended) if ends else None,
-        "cluster": cluster,
+        "word_of_open": _WORDS.get(when_open),
+        "ttl": attempts.ttl,
         "row_prefix": f"{spec.table}:",
         "stream_prefix": f"{spec.table}/history:",
     }
-    wanted = {"history": spec.history, "expires": ends}
+    if ends:
+        kept = max(ends.open, ends.ended)
+        for name, seconds in (("open_ttl", ends.open), ("ended_ttl", ends.ended), ("kept_ttl", kept)):
+            constants[name] = math.ceil(seconds * 1000)
+    wanted = {
+        "history": spec.history,
+        "expires": ends,
+        "revision": spec.revision,
+        "ttl": attempts.ttl,
+        "supersedes": when_open == "supersede",
+        "cluster": cluster,
+        **dict.fromkeys(given, True),
+    }
     return script([SCRIPT], constants, [name for name, value in wanted.items() if value])

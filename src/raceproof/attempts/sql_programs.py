@@ -17,9 +17,10 @@ from raceproof.moves import sql as moves_sql
 from raceproof.moves.request import key_text, request
 from raceproof.moves.sqlite import bindable
 from raceproof.outcome import Conflict, Unknown
-from raceproof.quoting import identifier, literal, parameter, split_qualified
+from raceproof.quoting import identifier, literal, parameter
 from raceproof.statement import (
     BEGIN,
+    ROLLBACK,
     AcknowledgementLost,
     Conflicted,
     Prepared,
@@ -30,6 +31,9 @@ from raceproof.statement import (
     templates,
     transaction,
 )
+
+_SEE_WHAT_IS_COMMITTED = {"read committed", "read uncommitted"}  # PostgreSQL does the same for both
+_NO_SUCH_INDEX = "42P10"  # invalid_column_reference: "… no unique or exclusion constraint matching …"
 
 
 class PostgresAttempts:
@@ -45,18 +49,19 @@ class PostgresAttempts:
 
     def start(self, asked: StartRequest) -> Program[StartAnswer]:
         """Make a row the owner's active attempt; end, keep or respect the one that is open."""
+        alone = not self._in_transaction()
         try:
-            return (yield from transaction(self._begin(asked), self._start(asked)))
+            return (yield from transaction(self._begin(asked), self._start(asked, alone)))
         except AcknowledgementLost as error:
             return Unknown(asked.key, asked.attempts, None, error.__cause__ or error)
         except Conflicted as error:
             return Conflict(asked.key, asked.attempts, error.__cause__ or error)
 
-    def _start(self, asked: StartRequest) -> Program[StartAnswer]:
+    def _start(self, asked: StartRequest, alone: bool) -> Program[StartAnswer]:
         attempts = asked.attempts
         spec = attempts.lifecycle
         values = self._values(asked)
-        yield from self._lock(asked, values)
+        yield from self._wait_for_others(asked, values, alone)
         found = yield self._text("attempt.look", asked).bind(values)
         wanted = key_text(asked.parts)
         others: list[Any] = []
@@ -98,10 +103,42 @@ class PostgresAttempts:
     def _begin(self, asked: StartRequest) -> Statement:
         return BEGIN
 
-    def _lock(self, asked: StartRequest, values: dict[str, Any]) -> Program[None]:
+    def _in_transaction(self) -> bool:
+        return bool(self._moves.in_transaction())
+
+    def _wait_for_others(self, asked: StartRequest, values: dict[str, Any], alone: bool) -> Program[None]:
+        """From here on nobody else starts an attempt of this owner, and what others have started is seen, or refuses."""
+        # some drivers know only by now that the transaction is ours
+        alone = alone or not self._in_transaction()
+        levels = yield from self._lock(asked, values)
+        if levels <= _SEE_WHAT_IS_COMMITTED:
+            return
+        if alone:
+            # the snapshot is older than the lock: the other one's attempt is not in it (P9)
+            yield ROLLBACK
+            yield BEGIN
+            yield self._text("attempt.isolation", asked).bind(values)
+            yield from self._lock(asked, values)
+            return
+        try:
+            yield self._text("attempt.refusable", asked).bind(values)
+        except Exception as error:
+            if _code(error) != _NO_SUCH_INDEX:
+                raise
+            raise CallError(
+                f"{asked.attempts}: your transaction is at {max(levels).upper()}, so it cannot see what others have started "
+                "meanwhile, and the table has no unique index that would refuse a second open attempt: make the index of "
+                "attempt_index_ddl, or begin the transaction at READ COMMITTED"
+            ) from error
+
+    def _lock(self, asked: StartRequest, values: dict[str, Any]) -> Program[set[str]]:
+        """Take the locks; what comes back is the isolation level of the transaction that has them."""
+        lock = self._text("attempt.lock", asked)
+        owner = asked.attempts.owner_text(asked.owner, asked.tenant)
         # first the owner, then the key, which another owner may want: nobody who has a key waits for an owner
-        for locked in (f"owner:{asked.owner}", f"key:{key_text(asked.parts)}"):
-            yield self._text("attempt.lock", asked).bind({**values, "locked": locked})
+        yield lock.bind({**values, "locked": f"owner:{owner}"})
+        rows = yield lock.bind({**values, "locked": f"key:{key_text(asked.parts)}"})
+        return {str(level) for level, *_ in rows}
 
     def current(self, asked: StartRequest) -> Program[Sequence[Any] | None]:
         """The key columns of the owner's active attempt."""
@@ -147,10 +184,13 @@ class PostgresAttempts:
         if attempts.started:
             columns[identifier(attempts.started)] = now
         columns |= {identifier(c): parameter(f"column_{i}") for i, c in enumerate(asked.columns)}
+        declared = moves_sql.declared(spec)
         return {
-            **moves_sql.declared(spec),
-            **index_slots(attempts),
+            **declared,
             "owner": identifier(attempts.owner),
+            "owner_columns": ", ".join(map(identifier, attempts.owner_columns)),
+            # P9: another tenant's owner of the same name is another owner
+            "tenant_matches": declared["tenant_matches"] if len(attempts.owner_columns) > 1 else "",
             "owner_text": self.cast.format(f"t.{identifier(attempts.owner)}"),
             "fresh": self._fresh(attempts, now),
             "open": ", ".join(literal(status) for status in attempts.open),
@@ -179,7 +219,10 @@ class SqliteAttempts(PostgresAttempts):
     def _begin(self, asked: StartRequest) -> Statement:
         return BEGIN._replace(params=(self._text("attempt.lock", asked).text,))
 
-    def _lock(self, asked: StartRequest, values: dict[str, Any]) -> Program[None]:
+    def _in_transaction(self) -> bool:
+        return False
+
+    def _wait_for_others(self, asked: StartRequest, values: dict[str, Any], alone: bool) -> Program[None]:
         return None
         yield
 
@@ -190,13 +233,13 @@ class SqliteAttempts(PostgresAttempts):
         return "strftime('%Y-%m-%d %H:%M:%f', 'now')" if now is None else parameter("now")
 
 
-def index_slots(attempts: Attempts) -> dict[str, str]:
-    *schema, table = split_qualified(attempts.lifecycle.table)
-    return {
-        "index_name": identifier(f"{table}_one_open"),
-        "bare_table": identifier(table),
-        "index_in_schema": ".".join(identifier(part) for part in (*schema, f"{table}_one_open")),
-    }
+def _code(error: BaseException) -> str | None:
+    """The SQLSTATE of an error, also of one that a framework has wrapped."""
+    for one in (error, getattr(error, "orig", None), error.__cause__):
+        code = getattr(one, "sqlstate", None) or getattr(one, "pgcode", None)
+        if code:
+            return str(code)
+    return None
 
 
 def _user_key(spec: Any, parts: Sequence[Any]) -> Any:

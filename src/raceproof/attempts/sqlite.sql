@@ -4,11 +4,15 @@
 -- name: attempt.lock
 UPDATE {table} SET {status} = {status} WHERE 0
 
--- The open attempts of the owner, and the row of this key, whoever has it.
+-- The open attempts of the owner, and the row of this key, whoever has it; each of this tenant.
 -- name: attempt.look
 SELECT t.{status}, {owner_text}, {fresh}, t.{status} IN ({open}), {t_keys}
 FROM {table} AS t
-WHERE (t.{owner} = {$owner} AND t.{status} IN ({open}))
+WHERE (
+        t.{owner} = {$owner}
+        AND {tenant_matches?}
+        AND t.{status} IN ({open})
+      )
    OR ({key_matches})
 
 -- name: attempt.insert
@@ -25,6 +29,7 @@ VALUES ({lifecycle}, {$key}, 'attempt', 'started', NULL, {initial}, {first_revis
 SELECT {t_keys}
 FROM {table} AS t
 WHERE t.{owner} = {$owner}
+  AND {tenant_matches?}
   AND t.{status} IN ({open})
   AND {fresh}
 
@@ -34,9 +39,10 @@ SELECT {t_keys}
 FROM {table} AS t
 WHERE t.{status} IN ({open})
   AND NOT {fresh}
+  AND {tenant_matches?}
 LIMIT {$limit}
 
 -- At most one open attempt for an owner, also for those who do not ask us.
 -- name: attempt.index
-CREATE UNIQUE INDEX IF NOT EXISTS {index_name} ON {bare_table} ({owner})
+CREATE UNIQUE INDEX IF NOT EXISTS {index_name} ON {bare_table} ({owner_columns})
 WHERE {status} IN ({open});

@@ -8,11 +8,11 @@ from typing import Any
 from raceproof.claims import answer, sql
 from raceproof.claims.request import ClaimRequest
 from raceproof.moves import sql as moves_sql
-from raceproof.moves.postgres import PostgresMoves
+from raceproof.moves.postgres import PostgresMoves, Table
 from raceproof.moves.request import key_parts
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.quoting import identifier, literal, parameter
-from raceproof.spec import Claimable
+from raceproof.spec import Claimable, Spec
 from raceproof.statement import (
     AcknowledgementLost,
     Conflicted,
@@ -30,7 +30,10 @@ _FEW = 32
 
 
 class PostgresWords:
-    """What PostgreSQL says about time."""
+    """What PostgreSQL says about time, and about NULL."""
+
+    nulls_first = False
+    same = "IS NOT DISTINCT FROM"
 
     def plus(self, moment: str, seconds: str) -> str:
         return f"{moment} + make_interval(secs => {seconds}::float8)"
@@ -65,18 +68,23 @@ class PostgresClaims:
         self._moves = moves
         self._style = moves.style
         self._prepared: dict[Hashable, Prepared] = {}
+        self._tables: dict[Spec[Any], Table] = {}
 
     def acquire(self, request: ClaimRequest) -> Program[list[Claim[Any, Any]]]:
         """Up to so many rows, in order, each for this caller alone."""
         claim = request.claim
         spec = claim.lifecycle
-        # a plan for any number of rows is so much worse for a few that PostgreSQL would rather plan each time anew
-        written = request.limit if self._moves.by_index and request.limit <= _FEW else None
+        table = self._tables.get(spec)
+        if table is None:
+            table = self._tables[spec] = yield from self._moves.table(spec)
+        # a plan for any number of rows is so much worse for a few that PostgreSQL would rather plan each time anew; but a
+        # plan that is kept must not be one that was made for a small table
+        kept = request.limit <= _FEW and (self._moves.by_index or table.grown)
+        written = request.limit if kept else None
         key = ("acquire", request.shape, written)
         prepared = self._prepared.get(key)
         if prepared is None:
-            partitioned = yield from self._moves.is_partitioned(spec)
-            prepared = self._prepared[key] = self._acquire_text(request, written, partitioned)
+            prepared = self._prepared[key] = self._acquire_text(request, written, table.partitioned)
         started = time.monotonic()
         rows = yield prepared.bind(request.values())
         deadline = started + request.lease
@@ -146,9 +154,7 @@ class PostgresClaims:
         if claim.exhausted is None or claim.cap is None:
             return []
         text = self._text(
-            ("set_aside", claim, request.now is None),
-            "claim.set_aside",
-            lambda: self._set_aside_slots(request),
+            ("set_aside", request.shape), "claim.set_aside", lambda: self._set_aside_slots(request)
         )
         rows = yield text.bind(request.values())
         return [answer.set_aside(claim, answer.user_key(claim, row[1:]), row[0]) for row in rows]
@@ -266,6 +272,7 @@ class PostgresClaims:
         slots["limit"] = parameter("limit") if limit is None else f"{limit:d}"
         by_place = self._moves.version >= _RETURNS_OLD and not partitioned
         if by_place:
+            slots["place"] = ", t.ctid AS rp_place"
             slots["from_due"] = ""
             slots["t_is_due"] = "t.ctid = ANY (ARRAY(SELECT rp_place FROM due))"
             slots["before"] = f"old.{identifier(request.claim.lifecycle.column)}::text"
@@ -286,6 +293,7 @@ class PostgresClaims:
             "t_keys": ", ".join(f"t.{c}" for c in columns),
             "t_keys_as": ", ".join(f"t.{c} AS rp_key_{i}" for i, c in enumerate(columns)),
             "changed_keys": ", ".join(f"rp_key_{i}" for i in range(len(columns))),
+            "place": "",
             "from_due": "FROM due",
             "before": "due.rp_before",
             "t_is_due": " AND ".join(f"t.{c} = due.rp_key_{i}" for i, c in enumerate(columns)),

@@ -5,7 +5,7 @@
 -- Up to so many rows, in order.
 -- name: claim.acquire
 WITH due AS MATERIALIZED (
-    SELECT {keys}, t.{status}::text AS rp_before, t.ctid AS rp_place
+    SELECT {keys}, t.{status}::text AS rp_before{place}
     FROM {table} AS t
     WHERE t.{status} IN ({open})
       -- P3: nobody holds it, or the lease is over by the store's clock (P13: so the dead need no reaper)
@@ -24,7 +24,7 @@ WITH due AS MATERIALIZED (
     UPDATE {table} AS t
     SET {take}
     {from_due?}
-    -- by their places, which no plan can make a search through the whole table of
+    -- where that is possible, by their places, which no plan can make a search through the whole table of
     WHERE {t_is_due}
       AND {free}
     RETURNING {fence} AS rp_fence, {attempts} AS rp_attempts, {before} AS rp_before, {key_text} AS rp_key,
@@ -61,15 +61,19 @@ FROM cur LEFT JOIN changed ON TRUE
     FROM changed
 )
 
--- Rows that have had all their attempts and that nobody holds: out of the way.
+-- Rows that have had all their attempts, and that nobody holds: out of the way.
 -- name: claim.set_aside
 WITH spent AS MATERIALIZED (
     SELECT {keys}, t.{status}::text AS rp_before
     FROM {table} AS t
     WHERE t.{status} IN ({open})
       AND {free}
+      AND {rested?}
       AND {spent}
       AND {tenant_matches?}
+      -- only what this call could have claimed, had it attempts left
+      AND {guards?}
+      AND {first_of_its_line?}
     ORDER BY {order}
     LIMIT {$limit}
     FOR NO KEY UPDATE OF t SKIP LOCKED

@@ -3,226 +3,207 @@
 -- server's. Rows that the caller names are in KEYS; those that the index proposes, and lines, are not: on a cluster there is
 -- no index.
 --
--- Each declared claim has a script of its own for each thing to do: constants of its declaration, and then what stands below
--- for that.
---   lifecycle, name, column, open and held as {[status] = true}, history (whether there is one), stream_prefix,
---   form ('columns', 'timestamp' or 'marker'), kind (of a marker), until_column, fence_column, holder_column, cleared,
---   revision_column, attempts_column, after_column ('' where there is none), cap, expires (in milliseconds), and of the moves
---   start, back and exhausted: …_name, …_target, …_stamps (false where there is none), more (whether to look at more than the
---   claim itself), indexed (not on a cluster); index, row_prefix, serial: where rows wait
+-- Each declared claim has a script of its own for each thing to do: what stands below for that, and in it these words of the
+-- declaration.
+--   lifecycle, stream_prefix, marker_prefix, cap, expires (in milliseconds), open and held as {[status] = true},
+--   revision_column, attempts_column, of the moves start, back and exhausted: …_name and …_target (false where there is none)
+--   claim_fields, renew_fields, back_fields, exhausted_fields: the fields to write and their values in turn; cleared: those
+--   to remove; looked_at: the columns that a decision looks at, and seen_…: where they are in what it has found
+--   index, row_prefix, serial: where rows wait · returned: the columns that the caller wants
 -- KEYS  the rows, then, where a history is kept, its stream for each, then the index, then the leases that guards look at;
 --       where rows are searched for, only the last two
--- ARGV  1 the time to use in seconds, '' for the server's · 2 the lease · 3 by · 4 token; to give back, the reason
---       5 guards as JSON [[column, operator, value] …] or '' · 6 the columns to return as JSON or ''
---       then for a search: how many at most, how many of the index to look at, how many to pass over, and perhaps how their
---       keys begin; to renew or give back, for each row: its fence, its delay or ''
--- returns for each row {word, …}, see `decide`; for a search {how many the index proposed, how many of these began so,
--- how many stay where they are in the index, and then what was found …}, see `search`
+-- ARGV  what the caller gives, each by its name: by, given_now (in seconds, instead of the server's clock), lease, token,
+--       reason, given_guards as JSON [[column, operator, value] …]; for a search limit, page: how many of the index to look
+--       at, offset: how many to pass over, begin: how the keys of a tenant begin; and last, for each row, its fence and its
+--       delay, '' for none
+-- returns for each row {word, …}, see `decide`; for a search {how many the index proposed, how many of these stay where they
+-- are in it, and then what was found, one after the other}
 
 -- for: all
-local now, lease, by = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
-if not now then
-  local time = redis.call('TIME')
-  now = time[1] + time[2] / 1000000
-end
-local moment = string.format('%.6f', now)
+local time = redis.call('TIME') -- if: clock
+local moment = string.format('%s.%06d', time[1], time[2]) -- if: clock
+local moment = given_now -- if: not clock
+local now = tonumber(moment)
+local ends_then = string.format('%.6f', now + lease) -- if: holds
+local guarded = cjson.decode(given_guards) -- if: guards
 
-local function seconds(value) return string.format('%.6f', value) end
-
-local function key_of(row) return string.sub(row, #row_prefix + 1) end
-
--- for: acquire set_aside one renew give_back
--- What a decision looks at, by these places; and when the lease of the row is over, nothing if nobody holds it.
-local STATUS, UNTIL, FENCE, HOLDER, AFTER, ATTEMPTS = 1, 2, 3, 4, 5, 6
-local function look(row)
-  local seen = more
-    and redis.call('HMGET', row, column, until_column, fence_column, holder_column, after_column, attempts_column)
-    or redis.call('HMGET', row, column, until_column, fence_column)
-  local ends = seen[UNTIL]
-  -- a text that is no marker, or a broken one, holds nothing
-  if ends and form == 'marker' then ends = string.match(ends, '^PROCESSING:[^:]+:[^:]+:(%d+%.?%d*)$') end
-  ends = tonumber(ends)
-  if ends and form ~= 'columns' then ends = ends + lease end
-  return seen, ends
+-- for: acquire set_aside one listed
+-- When the lease of a row is over, by what stands there; nothing if nobody holds it.
+local function lease_end(text)
+  text = text and string.match(text, '^PROCESSING:[^:]+:[^:]+:(%d+%.?%d*)$') -- if: marker
+  local ends = text and tonumber(text)
+  return ends and ends + lease -- if: not columns
+  return ends -- if: columns
 end
 
--- for: acquire one give_back
+-- for: acquire one renew give_back
 -- P4: grows with every claim, also where a lossy failover has forgotten the last ones.
-local function grown(seen)
-  return string.format('%.0f', math.max((tonumber(seen[FENCE]) or 0) + 1, math.floor(now * 1000000)))
-end
-
--- for: acquire one renew
--- Writes the claim (or its renewal) into the row, with these fields, and returns its fence.
-local function hold(row, seen, fence, fields)
-  local ends = seconds(now + lease)
-  local written = ends
-  if form == 'marker' then
-    fence = 'PROCESSING:' .. kind .. ':' .. ARGV[4] .. ':' .. moment
-    written = fence
-  elseif form == 'timestamp' then
-    fence = seconds(math.max(now, (tonumber(seen[FENCE]) or 0) + 0.000001))
-    written = fence
-  end
-  fields[#fields + 1] = until_column
-  fields[#fields + 1] = written
-  redis.call('HSET', row, unpack(fields))
-  if indexed then redis.call('ZADD', index, ends, key_of(row)) end
-  return fence
+local function grown(fence)
+  return string.format('%.0f', math.max((tonumber(fence) or 0) + 1, math.floor(now * 1000000))) -- if: columns
+  return string.format('%.6f', math.max((tonumber(fence) or 0) + 0.000001, now)) -- if: timestamp
+  return marker_prefix .. token .. ':' .. moment -- if: marker
 end
 
 -- for: history
-local function note(row, stream, move, outcome, before, after, reason)
+local function note(row, stream, move, outcome, before, after)
   redis.call('XADD', stream, '*', 'lifecycle', lifecycle, 'move', move, 'outcome', outcome, 'before', before,
-    'after', after, 'revision', revision_column ~= '' and redis.call('HGET', row, revision_column) or '',
-    'actor', by, 'reason', reason or '', 'call', '', 'at', moment)
-end
-
--- for: acquire set_aside one give_back
--- The row changes: counts that, and adds to the fields to write those of a declared move, if there is one.
-local function go(row, target, stamps, fields)
-  if revision_column ~= '' then redis.call('HINCRBY', row, revision_column, 1) end
-  if not target then return end
-  fields[#fields + 1] = column
-  fields[#fields + 1] = target
-  for _, stamp in ipairs(stamps) do
-    fields[#fields + 1] = stamp
-    fields[#fields + 1] = moment
-  end
+    'after', after, 'revision', revision_column and redis.call('HGET', row, revision_column) or '',
+    'actor', by, 'reason', reason, 'call', '', 'at', moment)
 end
 
 -- for: acquire one
-local guards = ARGV[5] ~= '' and cjson.decode(ARGV[5])
-local returned = ARGV[6] ~= '' and cjson.decode(ARGV[6])
-
--- Why the row cannot be claimed, as bits: status, held, resting, attempts, line, then the guards.
-local function unmet_of(row, seen, ends, rests, in_line)
-  local unmet = 0
-  if not open[seen[STATUS]] then unmet = unmet + 1 end
-  -- P3: nobody holds it, or the lease is over by the store's clock
-  if ends and ends > now then unmet = unmet + 2 end
-  if rests and rests > now then unmet = unmet + 4 end
-  if cap and (tonumber(seen[ATTEMPTS]) or 0) >= cap then unmet = unmet + 8 end
-  if in_line and serial and redis.call('ZRANGE', line_of(row, key_of(row)), 0, 0)[1] ~= key_of(row) then
-    unmet = unmet + 16
-  end
-  if guards then unmet = unmet + unmet_guards(row, guards, 32) end
-  return unmet
+-- Writes a claim into the row, and returns its fence and how many attempts there were.
+local function hold(row, key, stream, before, fence)
+  fence = grown(fence)
+  redis.call('HSET', row, claim_fields)
+  redis.call('ZADD', index, ends_then, key) -- if: indexed
+  redis.call('HINCRBY', row, revision_column, 1) -- if: revision
+  local moved = start_target and before ~= start_target -- if: history
+  note(row, stream, start_name, moved and 'moved' or 'claimed', before, start_target or before) -- if: history
+  return fence, redis.call('HINCRBY', row, attempts_column, 1) -- if: attempts
+  return fence, 1 -- if: not attempts
 end
 
--- {word, fence, attempts, before, columns …}
-local function claimed(word, row, stream, seen)
-  local before, fence, fields = seen[STATUS], nil, {}
-  if form == 'columns' then
-    fence = grown(seen)
-    fields = {holder_column, by, fence_column, fence}
-  end
-  go(row, start_target, start_stamps, fields)
-  local attempts = attempts_column ~= '' and redis.call('HINCRBY', row, attempts_column, 1) or 1
-  fence = hold(row, seen, fence, fields)
-  if stream then
-    local moved = start_target and before ~= start_target
-    note(row, stream, start_name or name, moved and 'moved' or 'claimed', before, start_target or before)
-  end
-  local answer = {word, fence, attempts, before}
-  if returned then
-    for _, one in ipairs(returned) do answer[#answer + 1] = redis.call('HGET', row, one) end
-  end
-  return answer
-end
+-- for: acquire set_aside
+local most = tonumber(limit)
+local keys = redis.call('ZRANGEBYSCORE', index, '-inf', moment, 'LIMIT', offset, page)
+local proposed, kept = #keys, 0
+local own = {} -- if: tenant
+for _, key in ipairs(keys) do -- if: tenant
+  if string.sub(key, 1, #begin) == begin then own[#own + 1] = key end -- if: tenant
+end -- if: tenant
+kept, keys = proposed - #own, own -- if: tenant
+local found, wins, place = {proposed, 0}, 0, 2
+for _, key in ipairs(keys) do
+  if wins == most then break end
+  local row = row_prefix .. key
+  local stream = stream_prefix .. key -- if: history
+  local stream = nil -- if: not history
+  local seen = redis.call('HMGET', row, looked_at)
+  local before, ends = seen[1], lease_end(seen[2])
 
 -- for: acquire
--- A row that the index proposes is claimed now: {key, fence, attempts, before, columns …}. One that cannot be claimed gets a
--- new time in the index, and one that is no longer open leaves it: 0; or it stays where it is there: 1.
-local function search(row, stream, key)
-  local seen, ends = look(row)
-  if not open[seen[STATUS]] then
-    leave(row)
-    return 0
+  local rests = seen_after and tonumber(seen_after) -- if: after
+  if not open[before] then
+    leave(row, key)
+  -- P3: nobody holds it, or the lease is over by the store's clock; if not, the index learns from when on it can be claimed
+  elseif ends and ends > now then
+    redis.call('ZADD', index, string.format('%.6f', ends), key)
+  elseif rests and rests > now then -- if: after
+    redis.call('ZADD', index, string.format('%.6f', rests), key) -- if: after
+  elseif (tonumber(seen_attempts) or 0) >= cap then -- if: cap
+    kept = kept + 1 -- if: cap not gone
+    redis.call('ZREM', index, key) -- if: cap gone
+  elseif unmet_guards(row, guarded, 1) > 0 then -- if: guards
+    kept = kept + 1 -- if: guards
+  else
+    wins = wins + 1
+    local fence, attempts = hold(row, key, stream, before, seen[3])
+    found[place + 1], found[place + 2], found[place + 3], found[place + 4] = key, fence, attempts, before
+    place = place + 4
+    for _, value in ipairs(redis.call('HMGET', row, returned)) do -- if: returning
+      place = place + 1 -- if: returning
+      found[place] = value -- if: returning
+    end -- if: returning
   end
-  local rests = tonumber(seen[AFTER])
-  local unmet = unmet_of(row, seen, ends, rests)
-  if unmet == 0 then return claimed(key, row, stream, seen) end
-  if ends and ends > now then
-    redis.call('ZADD', index, seconds(ends), key)
-    return 0
-  elseif rests and rests > now then
-    redis.call('ZADD', index, seconds(rests), key)
-    return 0
-  elseif unmet == 8 and not exhausted_target and not serial then
-    redis.call('ZREM', index, key) -- nobody will claim it again
-    return 0
-  end
-  return 1
 end
+found[2] = kept
+return found
 
 -- for: set_aside
--- The same for {key, attempts} of a row that has had all its attempts and that nobody holds.
-local function search(row, stream, key)
-  local seen, ends = look(row)
-  local before, attempts = seen[STATUS], tonumber(seen[ATTEMPTS]) or 0
-  if not open[before] or (ends and ends > now) or attempts < cap then return 1 end
-  local fields = {}
-  go(row, exhausted_target, exhausted_stamps, fields)
-  redis.call('HDEL', row, unpack(cleared))
-  redis.call('HSET', row, unpack(fields))
-  if expires then
-    redis.call('PEXPIRE', row, expires)
-    if stream then redis.call('PEXPIRE', stream, expires) end
+-- A row that has had all its attempts, and that nobody holds.
+  local attempts = tonumber(seen_attempts) or 0
+  if not open[before] or (ends and ends > now) or attempts < cap or unmet_guards(row, guarded, 1) > 0 then -- if: guards
+  if not open[before] or (ends and ends > now) or attempts < cap then -- if: not guards
+    kept = kept + 1
+  else
+    wins = wins + 1
+    redis.call('HDEL', row, cleared)
+    redis.call('HSET', row, exhausted_fields)
+    redis.call('HINCRBY', row, revision_column, 1) -- if: revision
+    redis.call('PEXPIRE', row, expires) -- if: expires
+    redis.call('PEXPIRE', stream, expires) -- if: expires history
+    leave(row, key)
+    note(row, stream, exhausted_name, 'moved', before, exhausted_target) -- if: history
+    found[place + 1], found[place + 2] = key, attempts
+    place = place + 2
   end
-  leave(row)
-  if stream then note(row, stream, exhausted_name, 'moved', before, exhausted_target) end
-  return {key, attempts}
 end
+found[2] = kept
+return found
+
+-- for: listed
+-- Who holds what, among so many rows of the index: key, until, status, holder, fence, attempts.
+local keys = redis.call('ZRANGE', index, offset, offset + page - 1, 'WITHSCORES')
+local found = {#keys / 2}
+for i = 1, #keys, 2 do
+  local seen = redis.call('HMGET', row_prefix .. keys[i], looked_at)
+  if lease_end(seen[2]) then
+    local place = #found
+    found[place + 1], found[place + 2], found[place + 3] = keys[i], keys[i + 1], seen[1]
+    found[place + 4], found[place + 5], found[place + 6] = seen_holder, seen[3], seen_attempts
+  end
+end
+found[#found + 1] = moment
+return found
 
 -- for: one
--- One row by its key: {'claimed', …} or {'taken', before, unmet, holder}, {'missing'}.
+-- One row by its key: {'claimed', fence, attempts, before, columns …} or {'taken', before, unmet, holder}, {'missing'}.
+-- Why it cannot be claimed is told as bits: status, held, resting, attempts, line, then the guards.
 local function decide(row, stream)
-  local seen, ends = look(row)
-  if not seen[STATUS] then return {'missing'} end
-  local unmet = unmet_of(row, seen, ends, tonumber(seen[AFTER]), true)
-  if unmet == 0 then return claimed('claimed', row, stream, seen) end
-  return {'taken', seen[STATUS], unmet, seen[HOLDER]}
+  local key, seen = string.sub(row, #row_prefix + 1), redis.call('HMGET', row, looked_at)
+  local before, ends, unmet = seen[1], lease_end(seen[2]), 0
+  if not before then return {'missing'} end
+  if not open[before] then unmet = 1 end
+  -- P3: as above
+  if ends and ends > now then unmet = unmet + 2 end
+  if (tonumber(seen_after) or 0) > now then unmet = unmet + 4 end -- if: after
+  if (tonumber(seen_attempts) or 0) >= cap then unmet = unmet + 8 end -- if: cap
+  if redis.call('ZRANGE', line_of(row, key), 0, 0)[1] ~= key then unmet = unmet + 16 end -- if: serial
+  unmet = unmet + unmet_guards(row, guarded, 32) -- if: guards
+  if unmet > 0 then return {'taken', before, unmet, seen_holder} end
+  local fence, attempts = hold(row, key, stream, before, seen[3])
+  return {'claimed', fence, attempts, before, unpack(redis.call('HMGET', row, returned))} -- if: returning
+  return {'claimed', fence, attempts, before} -- if: not returning
 end
 
 -- for: renew give_back
 -- P5: only the current holder; P4: an older fence than the newest is refused.
-local function mine(seen, fence)
-  if not seen[STATUS] then return false, {'missing'} end
-  if seen[FENCE] == fence and held[seen[STATUS]] then return true end
-  return false, {'lost', seen[STATUS], seen[FENCE], seen[HOLDER]}
+local function refusal(seen, fence)
+  if not seen[1] then return {'missing'} end
+  if seen[3] ~= fence or not held[seen[1]] then return {'lost', seen[1], seen[3], seen_holder} end
 end
 
 -- for: renew
 local function decide(row, stream, fence)
-  local seen = look(row)
-  local yes, no = mine(seen, fence)
-  if not yes then return no end
-  return {'renewed', hold(row, seen, fence, {})}
+  local seen = redis.call('HMGET', row, looked_at)
+  local refused = refusal(seen, fence)
+  if refused then return refused end
+  fence = grown(seen[3]) -- if: not columns
+  redis.call('HSET', row, renew_fields)
+  redis.call('ZADD', index, ends_then, string.sub(row, #row_prefix + 1)) -- if: indexed
+  return {'renewed', fence}
 end
 
 -- for: give_back
 -- Gives the row back; with a delay it rests, without one its attempt is refunded.
 local function decide(row, stream, fence, delay)
-  local seen = look(row)
-  local yes, no = mine(seen, fence)
-  if not yes then return no end
-  local before, ready, fields = seen[STATUS], now, {}
-  if form == 'columns' then fields = {fence_column, grown(seen)} end
-  if back_target then go(row, back_target, back_stamps, fields) end
+  local seen = redis.call('HMGET', row, looked_at)
+  local refused = refusal(seen, fence)
+  if refused then return refused end
+  local before, ready = seen[1], moment
+  redis.call('HDEL', row, cleared)
   if delay == '' then
-    if (tonumber(seen[ATTEMPTS]) or 0) > 0 then redis.call('HINCRBY', row, attempts_column, -1) end
-  elseif after_column ~= '' then
-    ready = now + tonumber(delay)
-    fields[#fields + 1] = after_column
-    fields[#fields + 1] = seconds(ready)
+    if (tonumber(seen_attempts) or 0) > 0 then redis.call('HINCRBY', row, attempts_column, -1) end -- if: attempts
+  else
+    ready = string.format('%.6f', now + delay) -- if: after
+    redis.call('HSET', row, after_column, ready) -- if: after
   end
-  redis.call('HDEL', row, unpack(cleared))
-  if #fields > 0 then redis.call('HSET', row, unpack(fields)) end
-  if indexed then redis.call('ZADD', index, seconds(ready), key_of(row)) end
-  if stream then
-    note(row, stream, back_name or name, back_target and 'moved' or 'released', before, back_target or before, ARGV[4])
-  end
+  fence = grown(seen[3]) -- if: columns
+  redis.call('HSET', row, back_fields) -- if: back_fields
+  redis.call('HINCRBY', row, revision_column, 1) -- if: revision back
+  redis.call('ZADD', index, ready, string.sub(row, #row_prefix + 1)) -- if: indexed
+  note(row, stream, back_name, back_target and 'moved' or 'released', before, back_target or before) -- if: history
   return {'released'}
 end
 
@@ -231,49 +212,27 @@ end
 local function decide(row, stream, fence, delay, after)
   if not open[redis.call('HGET', row, column)] then return {'gone'} end
   -- rows that are offered together keep their order
-  local key, when = key_of(row), now - after * 0.000001
-  local line = serial and line_of(row, key)
-  local last = line and redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]
-  if last then when = math.max(when, tonumber(last) + 0.000001) end
-  when = seconds(when)
-  if line then
-    redis.call('ZADD', line, 'NX', when, key)
-    if redis.call('ZRANGE', line, 0, 0)[1] ~= key then return {'in line'} end
-  end
+  local key, when = string.sub(row, #row_prefix + 1), now - after * 0.000001
+  local line = line_of(row, key) -- if: serial
+  local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')[2] -- if: serial
+  if last then when = math.max(when, tonumber(last) + 0.000001) end -- if: serial
+  when = string.format('%.6f', when)
+  redis.call('ZADD', line, 'NX', when, key) -- if: serial
+  local first = redis.call('ZRANGE', line, 0, 0)[1] -- if: serial
+  while first ~= key and not open[redis.call('HGET', row_prefix .. first, column)] do -- if: serial
+    redis.call('ZREM', line, first) -- a row that is gone would hold up all behind it -- if: serial
+    redis.call('ZREM', index, first) -- if: serial
+    first = redis.call('ZRANGE', line, 0, 0)[1] -- if: serial
+  end -- if: serial
+  if first ~= key then return {'in line'} end -- if: serial
   redis.call('ZADD', index, 'NX', when, key)
   redis.call('PUBLISH', index, '')
   return {'offered'}
 end
 
--- for: acquire set_aside
-local most, begin = tonumber(ARGV[7]), ARGV[10] or ''
-local keys = redis.call('ZRANGEBYSCORE', index, '-inf', moment, 'LIMIT', ARGV[9], ARGV[8])
-local mine, kept, wins, found = 0, 0, 0, {#keys, 0, 0}
-for _, key in ipairs(keys) do
-  if string.sub(key, 1, #begin) ~= begin then
-    kept = kept + 1
-  else
-    mine = mine + 1
-    if wins < most then
-      local one = search(row_prefix .. key, history and stream_prefix .. key, key)
-      if type(one) == 'table' then
-        wins = wins + 1
-        found[3 + wins] = one
-      else
-        kept = kept + one
-      end
-    end
-  end
-end
-found[2], found[3] = mine, kept
-return found
 -- for: one renew give_back offer
-local leases = 0
-for _, guard in ipairs(ARGV[5] ~= '' and cjson.decode(ARGV[5]) or {}) do
-  if guard[2] == 'epoch' then leases = leases + 1 end
-end
-local answers, rows = {}, (#KEYS - leases - (indexed and 1 or 0)) / (history and 2 or 1)
+local answers, rows = {}, (#KEYS - other_keys) / keys_of_a_row
 for i = 1, rows do
-  answers[i] = decide(KEYS[i], history and KEYS[rows + i], ARGV[5 + i * 2], ARGV[6 + i * 2], rows - i)
+  answers[i] = decide(KEYS[i], stream_key, ARGV[first_fence + i * 2], ARGV[first_fence + 1 + i * 2], rows - i)
 end
 return answers

@@ -16,9 +16,9 @@ from raceproof.claims import answer
 from raceproof.claims.request import ClaimRequest
 from raceproof.errors import CallError
 from raceproof.forms import Columns, Marker
-from raceproof.lua import script
+from raceproof.lua import Expression, arguments, in_turn, script
 from raceproof.moves.redis import GUARDS, RedisMoves, comparisons, key_of_member, text_of
-from raceproof.moves.redis_index import LEAVE, index_key, places
+from raceproof.moves.redis_index import LEAVE, places
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.spec import Claimable, Move
@@ -28,7 +28,8 @@ SCRIPT = source("raceproof.claims", "redis.lua")
 _ROWS_IN_ONE_SCRIPT = 500
 _PAGES = 20
 _NAMES = {
-    action: f"claim.{action}" for action in ("acquire", "set_aside", "one", "renew", "give_back", "offer")
+    action: f"claim.{action}"
+    for action in ("acquire", "set_aside", "one", "renew", "give_back", "offer", "listed")
 }
 
 
@@ -37,23 +38,25 @@ class RedisClaims:
 
     def __init__(self, moves: RedisMoves) -> None:
         self._moves = moves
-        self._scripts: dict[tuple[Claimable[Any], str, bool], str] = {}
+        self._scripts: dict[tuple[Any, ...], str] = {}
 
     def acquire(self, request: ClaimRequest) -> Program[list[Claim[Any, Any]]]:
         """Up to so many rows, in the order in which they became ready, each for this caller alone."""
         self._needs_an_index(request.claim)
         claims: list[Claim[Any, Any]] = []
         offset = 0
+        page = 0
         while (left := min(request.limit - len(claims), _ROWS_IN_ONE_SCRIPT)) > 0:
-            page = left + min(left, 16)
+            # some may not be claimable; where many are not, the pages grow
+            page = max(left + min(left, 16), min(page * 4, _ROWS_IN_ONE_SCRIPT))
             started = time.monotonic()
-            found: Any = yield self._search("acquire", request, left, page, offset)
-            proposed, mine, kept, *rows = found
-            claims += self._claimed(request, rows, started)
-            offset += kept
-            # a page of others is passed over; one that is mine in part is as much as a call looks for
-            if proposed < page or 0 < mine < page:
+            told: Any = yield self._search("acquire", request, left, page, offset)
+            proposed, kept, *found = told
+            if found:
+                claims += self._claimed(request, found, started)
+            if proposed < page:
                 break
+            offset += kept
         return claims
 
     def one(
@@ -70,7 +73,7 @@ class RedisClaims:
             return Unknown(key, claim, None, error.__cause__ or error)
         match text_of(row[0]):
             case "claimed":
-                return self._claimed(request, [row], started, key)[0]
+                return self._claimed(request, [key, *row[1:]], started, named=True)[0]
             case "taken":
                 return answer.taken(claim, key, text_of(row[1]), row[2], text_of(row[3]), request.where)
         return Missing(key, claim)
@@ -84,13 +87,13 @@ class RedisClaims:
         aside: list[SetAside[Any]] = []
         offset = pages = 0
         while pages < _PAGES and (left := request.limit - len(aside)) > 0:
-            found: Any = yield self._search("set_aside", request, left, _ROWS_IN_ONE_SCRIPT, offset)
-            proposed, mine, kept, *rows = found
-            for member, attempts in rows:
+            told: Any = yield self._search("set_aside", request, left, _ROWS_IN_ONE_SCRIPT, offset)
+            proposed, kept, *found = told
+            for member, attempts in zip(found[::2], found[1::2], strict=True):
                 key = key_of_member(claim.lifecycle, text_of(member), request.tenant)
                 aside.append(answer.set_aside(claim, key, attempts))
             offset += kept
-            pages += mine > 0
+            pages += 1
             if proposed < _ROWS_IN_ONE_SCRIPT:
                 break
         return aside
@@ -147,32 +150,24 @@ class RedisClaims:
         """Who holds what: until, stale, status, holder, fence, attempts and the key's columns; a look, not a decision."""
         claim = request.claim
         spec = claim.lifecycle
-        (clock,) = yield Statement("time", "TIME")
-        now = request.now.timestamp() if request.now else float(clock[0]) + float(clock[1]) / 1e6
-        (members,) = yield Statement("list", "ZRANGE", (index_key(claim), 0, request.limit - 1, "WITHSCORES"))
-        flat = (
-            [part for pair in members for part in pair]
-            if members and isinstance(members[0], list | tuple)
-            else members
-        )
-        found = []
-        for member, score in zip(map(text_of, flat[::2]), flat[1::2], strict=True):
-            key = key_of_member(spec, member, request.tenant)
-            if key is None:
-                continue
-            fields = yield from self._moves.read(spec, key_parts(spec, key, request.tenant))
-            if fields and _is_held(claim, fields):
-                who = fields.get(claim.form.holder) if isinstance(claim.form, Columns) else None
-                ends = datetime.fromtimestamp(float(score)).astimezone()
-                attempts = fields.get(claim.attempts) if claim.attempts else None
+        listed: list[list[Any]] = []
+        offset = 0
+        while True:
+            told: Any = yield self._statement("listed", request, {"offset": offset}, (claim.topic,))
+            proposed, *found, now = told
+            for place in range(0, len(found), 6):
+                member, score, status, holder, fence, attempts = map(text_of, found[place : place + 6])
+                key = key_of_member(spec, member, request.tenant)
+                if key is None:
+                    continue
                 parts = key if isinstance(key, tuple) else (key,)
-                fence = fields.get(claim.form.fence_column)
-                if spec.tenant:
-                    parts = (request.tenant, *parts)
-                found.append(
-                    [ends, float(score) <= now, fields.get(spec.column), who, fence, attempts, *parts]
-                )
-        return found
+                ends = datetime.fromtimestamp(float(score)).astimezone()
+                stale = float(score) <= float(now)
+                own = (request.tenant, *parts) if spec.tenant else parts
+                listed.append([ends, stale, status, holder, fence, attempts, *own])
+            offset += proposed
+            if proposed < _ROWS_IN_ONE_SCRIPT or len(listed) >= request.limit:
+                return listed[: request.limit]
 
     # Scripts
 
@@ -208,12 +203,12 @@ class RedisClaims:
         return found
 
     def _search(self, action: str, request: ClaimRequest, limit: int, page: int, offset: int) -> Statement:
-        """Look at so many rows that the index proposes; a tenant sees its own alone."""
+        """Look at so many rows that the index proposes, from this place on; a tenant sees its own alone."""
         claim = request.claim
-        values = [str(limit), str(page), str(offset)]
+        given = {"by": request.by, "limit": limit, "page": page, "offset": offset}
         if claim.lifecycle.tenant:
-            values.append(key_text((request.tenant, "")))
-        return self._statement(action, request, values, [index_key(claim)])
+            given["begin"] = key_text((request.tenant, ""))
+        return self._statement(action, request, given, (claim.topic,))
 
     def _script(
         self,
@@ -230,30 +225,33 @@ class RedisClaims:
         if spec.history:
             keys += [moves.history_of_text(spec, member) for member in members]
         if not moves.cluster:
-            keys.append(index_key(claim))
-        return self._statement(action, request, values, keys, reason)
+            keys.append(claim.topic)
+        return self._statement(action, request, {"by": request.by, "reason": reason}, keys, values)
 
     def _statement(
-        self, action: str, request: ClaimRequest, values: Sequence[str], keys: Sequence[str],
-        reason: str = "",
-    ) -> Statement:  # fmt: skip
+        self,
+        action: str,
+        request: ClaimRequest,
+        given: dict[str, Any],
+        keys: Sequence[str],
+        values: Sequence[str] = (),
+    ) -> Statement:
         claim, where = request.claim, request.where
-        kind = (claim, action, bool(where))
+        if request.now is not None:
+            given["given_now"] = f"{request.now.timestamp():.6f}"
+        if request.lease != claim.lease:
+            given["lease"] = f"{request.lease:.6f}"
+        if request.token:
+            given["token"] = request.token
+        leases: Sequence[str] = ()
+        if where:
+            given["given_guards"] = json.dumps(comparisons(claim, where))
+            leases = self._moves.leases(claim, where)
+        kind = (claim, action, tuple(given), request.returning, len(leases))
         made = self._scripts.get(kind)
         if made is None:
             made = self._scripts[kind] = script_of_claim(*kind, self._moves.cluster)
-        arguments = [
-            "" if request.now is None else f"{request.now.timestamp():.6f}",
-            f"{request.lease:.6f}",
-            request.by,
-            reason or request.token,
-            json.dumps(comparisons(claim, where)) if where else "",
-            json.dumps(request.returning) if request.returning else "",
-            *values,
-        ]
-        if where:
-            keys = [*keys, *self._moves.leases(claim, where)]
-        return Statement(_NAMES[action], made, arguments, keys)
+        return Statement(_NAMES[action], made, [*given.values(), *values], [*keys, *leases])
 
     def _needs_no_line(self, claim: Claimable[Any]) -> None:
         if claim.serial is not None and self._moves.cluster:
@@ -266,34 +264,29 @@ class RedisClaims:
             raise CallError(f"{claim}: a cluster cannot be searched for rows to claim; claim them by key")
 
     def _claimed(
-        self, request: ClaimRequest, rows: Rows, started: float, key: Any = None
+        self, request: ClaimRequest, found: Sequence[Any], started: float, named: bool = False
     ) -> list[Claim[Any, Any]]:
-        """What the script says of rows that were claimed: key, fence, attempts, before, columns …"""
+        """What the script says of rows that were claimed, one after the other: key, fence, attempts, before, columns …"""
         claim, by, tenant, returning = request.claim, request.by, request.tenant, request.returning
         spec = claim.lifecycle
-        known, number = spec.status_of, isinstance(claim.form, Columns)
+        known, number, plain = spec.status_of, isinstance(claim.form, Columns), named or spec.plain_key
         deadline = started + request.lease
-        found: list[Claim[Any, Any]] = []
-        for member, fence, attempts, status, *returned in rows:
-            values: list[Any] | None = None
+        claims: list[Claim[Any, Any]] = []
+        values: list[Any] | None = None
+        size = 4 + len(returning)
+        fences, statuses = found[1::size], list(map(text_of, found[3::size]))
+        if number:
+            fences = list(map(int, fences))
+        for place, member in enumerate(map(text_of, found[::size])):
+            start = place * size
             if returning:
-                named = zip(returning, returned, strict=True)
-                values = [value if name in claim.raw else text_of(value) for name, value in named]
-            before = text_of(status)
-            found.append(
-                Claim(
-                    key_of_member(spec, text_of(member), tenant) if key is None else key,
-                    claim,
-                    int(fence) if number else text_of(fence),
-                    by,
-                    int(attempts),
-                    known.get(before, before),
-                    deadline,
-                    values,
-                    tenant,
-                )
-            )
-        return found
+                columns = zip(returning, found[start + 4 : start + size], strict=True)
+                values = [value if name in claim.raw else text_of(value) for name, value in columns]
+            key = member if plain else key_of_member(spec, member, tenant)
+            fence = fences[place] if number else text_of(fences[place])
+            before = known.get(statuses[place], statuses[place])
+            claims.append(Claim(key, claim, fence, by, found[start + 2], before, deadline, values, tenant))
+        return claims
 
     def _fence(self, claim: Claimable[Any], fence: Any) -> Any:
         if fence is None:
@@ -301,51 +294,98 @@ class RedisClaims:
         return int(fence) if isinstance(claim.form, Columns) else text_of(fence)
 
 
-def _is_held(claim: Claimable[Any], fields: dict[str, Any]) -> bool:
-    found = fields.get(claim.form.cleared[-1])
-    return found is not None and (not isinstance(claim.form, Marker) or str(found).startswith("PROCESSING:"))
-
-
 def _plain(claim: Claimable[Any], by: str, lease: float, now: datetime | None, token: str) -> ClaimRequest:
     """A request without guards and columns, for rows that are named."""
     return ClaimRequest(claim, 1, by, lease, (), None, (), None, now, token, (claim, (), (), False))
 
 
-def script_of_claim(claim: Claimable[Any], action: str, guarded: bool = False, cluster: bool = False) -> str:
-    """`redis.lua` for one thing to do with a declared claim, with or without guards."""
+def script_of_claim(
+    claim: Claimable[Any],
+    action: str,
+    given: Sequence[str],
+    returning: Sequence[str] = (),
+    leases: int = 0,
+    cluster: bool = False,
+) -> str:
+    """`redis.lua` for one thing to do with a declared claim, for callers who give these values."""
     spec, form = claim.lifecycle, claim.form
+    words = {"lease": claim.lease, "reason": "", **arguments(given)}
+    fence, moment = Expression("fence"), Expression("moment")
+    looked_at = [spec.column, form.cleared[-1], form.fence_column]
+    seen: dict[str, Any] = {}
+    searches = action in ("acquire", "set_aside")
+    holder = form.holder if isinstance(form, Columns) and not searches else None
+    for name, column in (("after", claim.after), ("attempts", claim.attempts), ("holder", holder)):
+        if column:
+            looked_at.append(column)
+            seen[f"seen_{name}"] = Expression(f"seen[{len(looked_at)}]")
+    if isinstance(form, Columns):
+        own: list[Any] = [form.until, Expression("ends_then")]
+        claimed = [form.holder, words.get("by"), form.fence, fence, *own]
+        back = [form.fence, fence]
+    else:
+        own, back = [form.column, fence], []
+        claimed = own
+    back += _moved(claim.back, moment)
     constants = {
+        "page": _ROWS_IN_ONE_SCRIPT,
+        **words,
+        **places(claim),
+        "seen_holder": None,
+        **seen,
+        "looked_at": in_turn(looked_at),
         "lifecycle": spec.name,
-        "name": claim.name,
         "column": spec.column,
         "open": dict.fromkeys(claim.open, True),
         "held": dict.fromkeys(claim.held, True),
-        "history": spec.history is not None,
         "stream_prefix": f"{spec.table}/history:",
-        "form": form.kind_of_form,
-        "kind": form.kind if isinstance(form, Marker) else "",
-        "until_column": form.until if isinstance(form, Columns) else form.column,
-        "fence_column": form.fence_column,
-        "holder_column": form.holder if isinstance(form, Columns) else "",
-        "cleared": form.cleared,
-        "revision_column": spec.revision or "",
-        "attempts_column": claim.attempts or "",
-        "after_column": claim.after or "",
+        "stream_key": Expression("KEYS[rows + i]" if spec.history else "nil"),
+        "marker_prefix": form.prefix if isinstance(form, Marker) else None,
+        "claim_fields": in_turn([*claimed, *_moved(claim.move, moment)]),
+        "renew_fields": in_turn(own),
+        "back_fields": in_turn(back),
+        "exhausted_fields": in_turn(_moved(claim.exhausted, moment)),
+        "cleared": in_turn(form.cleared),
+        "revision_column": spec.revision,
+        "attempts_column": claim.attempts,
+        "after_column": claim.after,
         "cap": claim.cap,
         "expires": f"{spec.expires.ended * 1000:.0f}" if spec.expires else None,
-        **_move("start", claim.move),
-        **_move("back", claim.back),
-        **_move("exhausted", claim.exhausted),
-        "more": bool(claim.after or claim.attempts or action not in ("acquire", "set_aside")),
-        "indexed": not cluster,
-        **places(claim),
+        "returned": in_turn(returning),
+        "other_keys": leases + (not cluster),
+        "keys_of_a_row": 2 if spec.history else 1,
+        "first_fence": len(given) - 1,
     }
-    wanted = {"guards": guarded, "history": spec.history, "serial": claim.serial}
-    wanted |= {action: True, "leave": action in ("acquire", "set_aside")}
+    for role, move in (("start", claim.move), ("back", claim.back), ("exhausted", claim.exhausted)):
+        constants[f"{role}_name"] = move.name if move else claim.name
+        constants[f"{role}_target"] = move.target if move else None
+    wanted = {
+        action: True,
+        form.kind_of_form: True,
+        "clock": "given_now" not in given,
+        "holds": action in ("acquire", "one", "renew"),
+        "guards": "given_guards" in given,
+        "history": spec.history,
+        "revision": spec.revision,
+        "attempts": claim.attempts,
+        "after": claim.after,
+        "cap": claim.cap,
+        "gone": not claim.exhausted and not claim.serial,
+        "back": claim.back,
+        "back_fields": back,
+        "expires": spec.expires,
+        "indexed": not cluster,
+        "serial": claim.serial,
+        "tenant": "begin" in given,
+        "returning": returning,
+        "leave": searches,
+    }
     files = (GUARDS, LEAVE, SCRIPT)
     return script(files, constants, [name for name, value in wanted.items() if value])
 
 
-def _move(role: str, move: Move[Any] | None) -> dict[str, Any]:
-    name, target, stamps = (move.name, move.target, move.stamp) if move else (None, None, None)
-    return {f"{role}_name": name, f"{role}_target": target, f"{role}_stamps": stamps}
+def _moved(move: Move[Any] | None, moment: Expression) -> list[Any]:
+    """The fields that a move writes, and their values."""
+    if move is None:
+        return []
+    return [move.lifecycle.column, move.target, *(part for stamp in move.stamp for part in (stamp, moment))]

@@ -12,7 +12,7 @@ from raceproof.identity import default_actor
 from raceproof.moves.request import Returning, check_texts, returned_columns
 from raceproof.outcome import Claim
 from raceproof.predicate import Predicate, Where, predicates
-from raceproof.spec import Claimable
+from raceproof.spec import LONGEST, Claimable
 
 
 @dataclass(slots=True)
@@ -67,8 +67,8 @@ def claim_request(
     spec = claim.lifecycle
     if type(limit) is not int or limit < 1:
         raise CallError(f"{claim}: limit={limit!r} would claim nothing")
-    if lease is not None and not lease > 0:
-        raise CallError(f"{claim}: lease={lease!r} would be over at once")
+    if lease is not None:
+        check_lease(claim, lease)
     if spec.tenant and tenant is None:
         raise CallError(f"{spec} has a tenant column: say whose rows with bind(…, tenant=…)")
     check_now(claim, now)
@@ -95,6 +95,22 @@ def claim_request(
 def check_claimable(claim: Any) -> None:
     if not isinstance(claim, Claimable):
         raise CallError(f"{claim!r} is not a claim; pass one that a lifecycle declares, as in Job.work")
+
+
+def check_lease(claim: Claimable[Any], lease: float) -> None:
+    """P3: the end of a lease is a time that the store can write and compare."""
+    if not lease > 0:
+        raise CallError(f"{claim}: lease={lease!r} would be over at once")
+    if lease > LONGEST:
+        raise CallError(f"{claim}: lease={lease!r} has no end; a hundred years is the longest")
+
+
+def check_delay(claim: Claimable[Any], delay: float) -> None:
+    """The end of a rest is such a time too."""
+    if not 0 <= delay <= LONGEST:
+        raise CallError(
+            f"{claim}: delay={delay!r} is not a time to rest; give seconds, a hundred years at most"
+        )
 
 
 def check_now(claim: Claimable[Any], now: datetime | None) -> None:

@@ -17,7 +17,11 @@ _EARLIER = "NOT EXISTS (SELECT 1 FROM {table} AS e WHERE {earlier})"
 
 
 class Words(Protocol):
-    """What a dialect says about time; moments are in its own type, seconds are numbers."""
+    """What a dialect says about time; moments are in its own type, seconds are numbers. And where it sorts NULL."""
+
+    nulls_first: bool
+    same: str
+    """Compares like `=`, and NULL is the same as NULL."""
 
     def plus(self, moment: str, seconds: str) -> str: ...
     def microseconds(self, moment: str) -> str: ...
@@ -99,7 +103,7 @@ def slots(request: ClaimRequest, words: Words, now: str) -> dict[str, str]:
         "rested": _rested(claim, now),
         "left": _left(claim),
         "guards": lines(guards, " AND"),
-        "first_of_its_line": _first_of_its_line(claim),
+        "first_of_its_line": _first_of_its_line(claim, words),
         "order": order(claim),
         "take": lines((*_moving(claim, now), *form.take, *_counted(claim)), ","),
         "fence": f"t.{identifier(claim.form.fence_column)}",
@@ -173,21 +177,45 @@ def _rested(claim: Claimable[Any], now: str) -> str:
     return f"(t.{identifier(claim.after)} IS NULL OR t.{identifier(claim.after)} <= {now})"
 
 
-def _first_of_its_line(claim: Claimable[Any]) -> str:
-    """No earlier row of the same line is still open."""
+def _first_of_its_line(claim: Claimable[Any], words: Words) -> str:
+    """No earlier row of the same line is still open, where NULL is sorted as in the claim's order."""
     if claim.serial is None:
         return ""
     spec = claim.lifecycle
     columns = [*claim.order_by, *(column for column in spec.key if column not in claim.order_by)]
-    earlier = ", ".join(f"e.{identifier(column)}" for column in columns)
-    this = ", ".join(f"t.{identifier(column)}" for column in columns)
     serial = identifier(claim.serial)
-    parts = [f"e.{serial} = t.{serial}", f"e.{identifier(spec.column)} IN ({statuses(claim.open)})"]
+    line = [f"e.{serial} = t.{serial}", f"e.{identifier(spec.column)} IN ({statuses(claim.open)})"]
     if spec.tenant:
-        parts.append(f"e.{identifier(spec.tenant)} = t.{identifier(spec.tenant)}")
-    parts.append(f"({earlier}) < ({this})")
-    table = moves_sql.declared(spec)["table"]
-    return _EARLIER.format(table=table, earlier=" AND ".join(parts))
+        line.append(f"e.{identifier(spec.tenant)} = t.{identifier(spec.tenant)}")
+    # a comparison of rows is found in the index, and knows nothing of NULL
+    found = [_none_of(claim, [*line, _before(columns)])]
+    for place, column in enumerate(columns):
+        if column not in spec.key:
+            found.append(_none_before_null(claim, line, columns[:place], column, columns[place + 1 :], words))
+    return lines(found, " AND")
+
+
+def _none_before_null(
+    claim: Claimable[Any], line: list[str], same: list[str], column: str, others: list[str], words: Words
+) -> str:
+    """No earlier row of the line that differs from this one at a NULL, or behind a NULL that both have."""
+    quoted = identifier(column)
+    alike = [*line, *(f"e.{identifier(one)} {words.same} t.{identifier(one)}" for one in same)]
+    behind = f" OR {_before(others)}" if others else ""
+    if words.nulls_first:
+        return _none_of(claim, [*alike, f"e.{quoted} IS NULL", f"(t.{quoted} IS NOT NULL{behind})"])
+    # an alternative, which cannot become a join: for a row without NULL, as most are, nothing is looked for
+    return f"(t.{quoted} IS NOT NULL OR {_none_of(claim, [*alike, f'(e.{quoted} IS NOT NULL{behind})'])})"
+
+
+def _before(columns: list[str]) -> str:
+    earlier, this = (", ".join(f"{row}.{identifier(column)}" for column in columns) for row in "et")
+    return f"({earlier}) < ({this})"
+
+
+def _none_of(claim: Claimable[Any], conditions: list[str]) -> str:
+    table = moves_sql.declared(claim.lifecycle)["table"]
+    return _EARLIER.format(table=table, earlier=" AND ".join(conditions))
 
 
 def unmet(request: ClaimRequest, filled: dict[str, str]) -> str:

@@ -32,7 +32,10 @@ _FORMAT = "'%Y-%m-%d %H:%M:%f'"
 
 
 class SqliteWords:
-    """What SQLite says about time: moments are texts in UTC with milliseconds, which sort as they are."""
+    """What SQLite says about time: moments are texts in UTC with milliseconds, which sort as they are. And about NULL."""
+
+    nulls_first = True
+    same = "IS"
 
     def plus(self, moment: str, seconds: str) -> str:
         return f"strftime({_FORMAT}, {moment}, printf('%+.3f seconds', {seconds}))"

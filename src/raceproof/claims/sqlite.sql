@@ -1,5 +1,6 @@
 -- Claims on SQLite. There is one writer at a time: every program here takes the write lock first (BEGIN IMMEDIATE, or
 -- claim.lock in a transaction of the caller's), so what claim.due finds is still so when claim.take writes it.
+-- A fence is told as an expression (+), for a converter of the connection's (detect_types, Django) would round the column.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
 -- Takes the write lock of the caller's transaction without touching a row; a snapshot that is already stale fails here.
@@ -28,7 +29,7 @@ UPDATE {table} AS t
 SET {take}
 FROM json_each({$rows}) AS w
 WHERE {t_is_wanted}
-RETURNING {bare_keys}, {bare_fence}, {bare_attempts}, {bare_revision}{returning}
+RETURNING {bare_keys}, +{bare_fence}, {bare_attempts}, {bare_revision}{returning}
 
 -- Why one row can be claimed or not.
 -- name: claim.look
@@ -42,8 +43,12 @@ SELECT {t_keys}, t.{status} AS rp_before, {key_text} AS rp_key
 FROM {table} AS t
 WHERE t.{status} IN ({open})
   AND {free}
+  AND {rested?}
   AND {spent}
   AND {tenant_matches?}
+  -- only what this call could have claimed, had it attempts left
+  AND {guards?}
+  AND {first_of_its_line?}
 ORDER BY {order}
 LIMIT {$limit}
 
@@ -62,11 +67,11 @@ WHERE {key_matches}
   -- P5: only the current holder; P4: an older fence than the newest is refused
   AND {fence} = {$fence}
   AND t.{status} IN ({held})
-RETURNING {bare_fence}, {bare_key_text}, {bare_revision}
+RETURNING +{bare_fence}, {bare_key_text}, {bare_revision}
 
 -- What the row is, for the answer to somebody who does not hold it.
 -- name: claim.found
-SELECT {fence}, t.{status}, {holder}
+SELECT +{fence}, t.{status}, {holder}
 FROM {table} AS t
 WHERE {key_matches}
 
@@ -76,7 +81,7 @@ VALUES ({lifecycle}, {$key}, {$move}, {$outcome}, {$before}, {$after}, {$found_r
 
 -- Who holds what, for people who look: the oldest first.
 -- name: claim.list
-SELECT {until} AS rp_until, {until} <= {now} AS rp_stale, t.{status}, {holder}, {fence}, {attempts}, {t_keys}
+SELECT {until} AS rp_until, {until} <= {now} AS rp_stale, t.{status}, {holder}, +{fence}, {attempts}, {t_keys}
 FROM {table} AS t
 WHERE t.{status} IN ({open})
   AND {until} IS NOT NULL

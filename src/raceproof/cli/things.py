@@ -40,11 +40,6 @@ class Target(Generic[T]):
     def answers_to(self, name: str) -> bool:
         return name.lower() in {self.name.lower(), *(alias.lower() for alias in self.aliases)}
 
-    @property
-    def written(self) -> str:
-        """As it can be given to another command."""
-        return f"--app {self.app} {self.name}"
-
 
 def find_things(apps: Sequence[str], names: Sequence[str], *kinds: type[Any]) -> list[Target[Any]]:
     """All things of these kinds at `apps`, or those that are named; a lifecycle stands for its claims too."""
@@ -63,14 +58,18 @@ def find_thing(apps: Sequence[str], name: str, kind: type[T]) -> Target[T]:
     return found[0]
 
 
+def tenant_column(thing: Thing) -> str | None:
+    """The column that says whose a row is, where rows have to be those of somebody."""
+    if isinstance(thing, Lease):
+        return None
+    owner = thing if isinstance(thing, Spec | Delivery) else thing.lifecycle
+    owned = isinstance(thing, Attempts) and owner.tenant == thing.owner
+    return None if owned else owner.tenant
+
+
 def need_tenant(thing: Thing, tenant: str | None) -> None:
     """Rows of a table with tenants are always those of one."""
-    if isinstance(thing, Lease):
-        return
-    owner = thing if isinstance(thing, Spec | Delivery) else thing.lifecycle
-    column = owner.tenant
-    if isinstance(thing, Attempts) and column == thing.owner:
-        return
+    column = tenant_column(thing)
     if column and tenant is None:
         raise click.UsageError(f"{thing} has a tenant column {column!r}: say whose rows with --tenant.")
 

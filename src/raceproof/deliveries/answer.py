@@ -10,8 +10,10 @@ from raceproof.look import moment
 
 def turn(request: TurnRequest, fence: Any, attempt: Any, doubt: Any, row: Any, deadline: float) -> Turn:
     tried = None if attempt is None else int(attempt)
+    # in doubt it is never only reserved: whoever finds it later must know that something may have been sent
+    state = DeliveryState.SENDING if doubt else request.state
     return Turn(
-        request.key, request.delivery, fence, request.intent, request.by, tried, request.state, bool(doubt), deadline,
+        request.key, request.delivery, fence, request.by, tried, state, bool(doubt), deadline,
         row, request.tenant,
     )  # fmt: skip
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from raceproof.errors import DeclarationError
+from raceproof.moves.request import key_text, keyed_parts
 from raceproof.quoting import identifier, qualified
 
 Policy = Literal["resend", "hold", "probe"]
@@ -79,9 +80,15 @@ class Delivery:
         own = (self.key,) if isinstance(self.key, str) else self.key
         return (self.tenant, *own) if self.tenant else own
 
-    def intent(self, key_text: str) -> str:
+    def parts(self, key: Any, tenant: Any) -> tuple[Any, ...]:
+        """A key as one value for each key column, the tenant first."""
+        own = (self.key,) if isinstance(self.key, str) else self.key
+        return keyed_parts(self, own, self.tenant, key, tenant)
+
+    def intent(self, key: Any, tenant: Any = None) -> str:
         """The idempotency key of this delivery: the same for every try, whoever makes it."""
-        return hashlib.sha256(f"{self.name}\0{self.table}\0{key_text}".encode()).hexdigest()[:32]
+        text = f"{self.name}\0{self.table}\0{key_text(self.parts(key, tenant))}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     # What an event tells of it: a delivery is its own lifecycle.
 

@@ -1,7 +1,7 @@
 """Deliveries on Redis and Valkey: a delivery has one script, and each call runs it once; see `redis.lua`."""
 
-import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -9,15 +9,16 @@ from typing import Any
 from raceproof.deliveries import answer
 from raceproof.deliveries.declared import Delivery, DeliveryState
 from raceproof.deliveries.outcome import MarkAnswer, Marked, Turn, TurnAnswer
-from raceproof.deliveries.request import TurnRequest, delivery_parts
+from raceproof.deliveries.request import TurnRequest
 from raceproof.errors import CallError
-from raceproof.lua import script
+from raceproof.lua import Expression, arguments, in_turn, script
 from raceproof.moves.redis import RedisMoves, text_of
 from raceproof.moves.request import key_text
 from raceproof.outcome import Missing, Unknown
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
 
 SCRIPT = source("raceproof.deliveries", "redis.lua")
+_NAMES = {action: f"delivery.{action}" for action in ("take", "mark", "resolve")}
 
 
 class RedisDeliveries:
@@ -25,16 +26,17 @@ class RedisDeliveries:
 
     def __init__(self, moves: RedisMoves) -> None:
         self._moves = moves
-        self._scripts: dict[tuple[Delivery, str], str] = {}
+        self._scripts: dict[tuple[Any, ...], str] = {}
 
     def take(self, request: TurnRequest) -> Program[TurnAnswer]:
         """Take the turn to send, or learn who has it."""
         delivery = request.delivery
         deadline = time.monotonic() + delivery.stale
-        returned = json.dumps(request.returning) if request.returning else ""
-        values = (str(request.state), "", request.by, returned)
+        given = {"by": request.by}
         try:
-            row = yield self._script("take", delivery, request.parts, values, request.now)
+            row = yield self._script(
+                "take", delivery, request.parts, request.state, given, request.now, request.returning
+            )
         except AcknowledgementLost as error:
             return Unknown(request.key, delivery, None, error.__cause__ or error)
         if not row:
@@ -50,26 +52,24 @@ class RedisDeliveries:
     ) -> Program[MarkAnswer | Turn]:
         """Say how the turn has ended; or, with SENDING, that it goes on."""
         deadline = time.monotonic() + turn.move.stale
-        parts = delivery_parts(turn.move, turn.key, turn.tenant)
+        parts = turn.move.parts(turn.key, turn.tenant)
+        given = {"given_fence": turn.fence, **_told(error)}
         try:
-            row = yield self._script(
-                "mark", turn.move, parts, (str(state), turn.fence, turn.by, error or ""), now
-            )
+            row = yield self._script("mark", turn.move, parts, state, given, now)
         except AcknowledgementLost as lost:
             return Unknown(turn.key, turn.move, None, lost.__cause__ or lost)
         if not row:
             return Missing(turn.key, turn.move)
-        word, told, *others = map(text_of, row)
+        word, *told = map(text_of, row)
         if word == "no":
-            return answer.lost(turn, told, others[0])
+            return answer.lost(turn, told[0], told[1])
         if state is DeliveryState.SENDING:
-            return replace(turn, fence=told, state=state, deadline=deadline)
+            return replace(turn, fence=told[0], state=state, deadline=deadline)
         return Marked(turn.key, turn.move, state)
 
     def resolve(self, request: TurnRequest, state: DeliveryState, error: str | None) -> Program[Any]:
         """End what nobody knows the end of, after somebody has looked."""
-        values = (str(state), "", request.by, error or "")
-        row = yield self._script("resolve", request.delivery, request.parts, values, request.now)
+        row = yield self._script("resolve", request.delivery, request.parts, state, _told(error), request.now)
         if not row:
             return Missing(request.key, request.delivery)
         word, *told = map(text_of, row)
@@ -88,31 +88,69 @@ class RedisDeliveries:
         action: str,
         delivery: Delivery,
         parts: tuple[Any, ...],
-        values: tuple[Any, ...],
+        state: DeliveryState,
+        given: dict[str, str],
         now: datetime | None,
+        returning: tuple[str, ...] = (),
     ) -> Statement:
-        made = self._scripts.get((delivery, action))
+        if now is not None:
+            given["given_now"] = f"{now.timestamp():.6f}"
+        kind = (delivery, action, state, tuple(given), returning)
+        made = self._scripts.get(kind)
         if made is None:
-            made = self._scripts[delivery, action] = script_of_delivery(delivery, action)
+            made = self._scripts[kind] = script_of_delivery(*kind)
         text = key_text(parts)
         key = f"{delivery.table}:{{{text}}}" if self._moves.cluster else f"{delivery.table}:{text}"
-        given = [*values, "" if now is None else f"{now.timestamp():.6f}"]
-        while not given[-1]:
-            given.pop()
-        return Statement(f"delivery.{action}", made, given, [key])
+        return Statement(_NAMES[action], made, list(given.values()), (key,))
 
 
-def script_of_delivery(delivery: Delivery, action: str) -> str:
-    """`redis.lua` for one thing to do with a delivery."""
+def _told(error: str | None) -> dict[str, str]:
+    return {"given_error": error} if error else {}
+
+
+def script_of_delivery(
+    delivery: Delivery, action: str, state: DeliveryState, given: Sequence[str], returning: Sequence[str] = ()
+) -> str:
+    """`redis.lua` for one thing to do with a delivery, for callers who give these values."""
+    words = arguments(given)
+    looked_at = [delivery.delivering, delivery.delivered]
+    seen: dict[str, Any] = {"seen_state": None, "seen_holder": None}
+    for name, column in (("state", delivery.state), ("holder", delivery.holder)):
+        if column:
+            looked_at.append(column)
+            seen[f"seen_{name}"] = Expression(f"seen[{len(looked_at)}]")
+    fields: list[Any] = [delivery.delivering, Expression("fence")]
+    if delivery.state:
+        # P7: who only reserves has sent nothing, but the one before may have
+        kept = Expression("doubt and 'sending' or 'reserved'") if state is DeliveryState.RESERVED else state
+        fields += [delivery.state, kept]
+    if delivery.holder:
+        fields += [delivery.holder, words.get("by")]
     constants = {
+        **words,
+        **seen,
+        "looked_at": in_turn(looked_at),
+        "turn_fields": in_turn(fields),
         "delivering": delivery.delivering,
         "delivered": delivery.delivered,
-        "state_column": delivery.state or "",
-        "holder_column": delivery.holder or "",
-        "error_column": delivery.error or "",
-        "attempts_column": delivery.attempts or "",
-        "more": bool(delivery.state or delivery.holder or delivery.error or delivery.attempts),
+        "state": state,
+        "state_column": delivery.state,
+        "error_column": delivery.error,
+        "attempts_column": delivery.attempts,
         "patience": delivery.stale,
-        "policy": delivery.policy,
+        "returned": in_turn(returning),
     }
-    return script([SCRIPT], constants, [action])
+    wanted = {
+        action: True,
+        "begins": action == "take" or state is DeliveryState.SENDING,
+        "sending": state is DeliveryState.SENDING,
+        "delivered": state is DeliveryState.DELIVERED,
+        "over": state in (DeliveryState.DELIVERED, DeliveryState.FAILED),
+        "hold": delivery.policy == "hold",
+        "state": delivery.state,
+        "error": delivery.error,
+        "attempts": delivery.attempts,
+        "returning": returning,
+        **dict.fromkeys(given, True),
+    }
+    return script([SCRIPT], constants, [name for name, value in wanted.items() if value])

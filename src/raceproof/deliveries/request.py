@@ -9,13 +9,7 @@ from raceproof.deliveries.declared import Delivery, DeliveryState
 from raceproof.deliveries.outcome import Turn
 from raceproof.errors import CallError
 from raceproof.identity import default_actor
-from raceproof.moves.request import (
-    Returning,
-    check_texts,
-    key_text,
-    keyed_parts,
-    returned_columns,
-)
+from raceproof.moves.request import Returning, check_texts, returned_columns
 
 
 @dataclass(slots=True)
@@ -31,10 +25,6 @@ class TurnRequest:
     row_type: type[Any] | None
     now: datetime | None
     tenant: Any
-
-    @property
-    def intent(self) -> str:
-        return self.delivery.intent(key_text(self.parts))
 
     def values(self) -> dict[str, Any]:
         found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(self.parts)}
@@ -71,20 +61,14 @@ def turn_request(
     check_texts(delivery, (by,))
     names, row_type = ((), None) if returning is None else returned_columns(delivery, returning)
     state = DeliveryState.RESERVED if reserve else DeliveryState.SENDING
-    parts = delivery_parts(delivery, key, tenant)
+    parts = delivery.parts(key, tenant)
     return TurnRequest(delivery, key, parts, by or default_actor(), state, names, row_type, now, tenant)
-
-
-def delivery_parts(delivery: Delivery, key: Any, tenant: Any) -> tuple[Any, ...]:
-    """A key as one value for each key column, the tenant first."""
-    own = (delivery.key,) if isinstance(delivery.key, str) else delivery.key
-    return keyed_parts(delivery, own, delivery.tenant, key, tenant)
 
 
 def mark_values(
     turn: Turn, state: DeliveryState, error: str | None, now: datetime | None
 ) -> Mapping[str, Any]:
-    parts = delivery_parts(turn.move, turn.key, turn.tenant)
+    parts = turn.move.parts(turn.key, turn.tenant)
     found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(parts)}
     return found | {
         "fence": turn.fence,

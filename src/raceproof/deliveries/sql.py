@@ -6,6 +6,7 @@ from raceproof.moves.sql import column_list
 from raceproof.quoting import identifier, literal, parameter, qualified
 from raceproof.statement import lines
 
+_RESERVED = literal(DeliveryState.RESERVED)
 _SENDING = literal(DeliveryState.SENDING)
 _UNCERTAIN = literal(DeliveryState.UNCERTAIN)
 
@@ -16,11 +17,9 @@ def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...]
     stale = f"{words.plus(delivering, parameter('stale'))} <= {now}"
     state = f"t.{identifier(delivery.state)}" if delivery.state else ""
     keys = [identifier(column) for column in delivery.key_columns]
-    # a try that nobody has ended: it was marked so, or its sender is gone; only a reserved one has surely sent nothing
-    doubt = f"({delivering} IS NOT NULL AND {stale})"
+    doubt = _doubt(delivery, stale)
     free = f"({delivering} IS NULL OR {stale})"
     if state:
-        doubt = f"({state} = {_UNCERTAIN} OR ({state} = {_SENDING} AND {stale}))"
         free = f"({delivering} IS NULL OR {stale} OR {state} = {_UNCERTAIN})"
     return {
         "table": qualified(delivery.table),
@@ -35,15 +34,15 @@ def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...]
         "begun": f"{delivering} IS NOT NULL" + (f" OR {state} = {_UNCERTAIN}" if state else ""),
         "free": free,
         # P7: in mode hold it is tried at most once, unless it is known that nothing was sent
-        "policy": f"NOT COALESCE({doubt}, FALSE)" if delivery.policy == "hold" else "TRUE",
-        "doubt": f"COALESCE({doubt}, FALSE)",
+        "policy": f"NOT {doubt}" if delivery.policy == "hold" else "TRUE",
+        "doubt": doubt,
         "found_state": _found_state(delivery, stale),
         "since": delivering,
         "fence": delivering,
         "holder": f"t.{identifier(delivery.holder)}" if delivery.holder else "NULL",
         "error": f"t.{identifier(delivery.error)}" if delivery.error else "NULL",
         "attempts": f"t.{identifier(delivery.attempts)}" if delivery.attempts else "NULL",
-        "take": lines(_take(delivery, words, now), ","),
+        "take": lines(_take(delivery, words, now, doubt), ","),
         "returning": column_list(returning, "t."),
         "returned": column_list(returning, "changed."),
         "bare_returning": "".join(", " + identifier(name, "`") for name in returning),
@@ -53,24 +52,37 @@ def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...]
     }
 
 
+def _doubt(delivery: Delivery, stale: str) -> str:
+    """A try that nobody has ended: it was marked so, or its sender is gone; only a reserved one has surely sent nothing."""
+    doubt = f"t.{identifier(delivery.delivering)} IS NOT NULL AND {stale}"
+    if delivery.state:
+        state = f"t.{identifier(delivery.state)}"
+        # a row that was begun before it had this column says nothing
+        doubt = f"{state} = {_UNCERTAIN} OR ({stale} AND ({state} IS NULL OR {state} <> {_RESERVED}))"
+    return f"COALESCE({doubt}, FALSE)"
+
+
 def _found_state(delivery: Delivery, stale: str) -> str:
     """The state in words, also where the table has only two timestamps."""
     cases = [f"WHEN t.{identifier(delivery.delivered)} IS NOT NULL THEN {literal(DeliveryState.DELIVERED)}"]
     delivering = f"t.{identifier(delivery.delivering)}"
     if delivery.state:
         state = f"t.{identifier(delivery.state)}"
-        cases.append(f"WHEN {state} = {_SENDING} AND {stale} THEN {_UNCERTAIN}")
+        cases.append(f"WHEN {_doubt(delivery, stale)} THEN {_UNCERTAIN}")
         cases.append(f"WHEN {state} IS NOT NULL THEN {state}")
     cases.append(f"WHEN {stale} THEN {_UNCERTAIN}")
     cases.append(f"WHEN {delivering} IS NOT NULL THEN {_SENDING}")
     return "CASE " + " ".join(cases) + f" ELSE {literal(DeliveryState.READY)} END"
 
 
-def _take(delivery: Delivery, words: Words, now: str) -> list[str]:
+def _take(delivery: Delivery, words: Words, now: str, doubt: str) -> list[str]:
     column = identifier(delivery.delivering)
     written = [f"{column} = {words.unique(words.greatest(now, words.step(f't.{column}')))}"]
     if delivery.state:
-        written.append(f"{identifier(delivery.state)} = {parameter('state')}")
+        state = identifier(delivery.state)
+        # P7: who only reserves has sent nothing, but the one before may have; the column is named for its type
+        kept = f"CASE WHEN {doubt} THEN {_SENDING} WHEN FALSE THEN t.{state} ELSE {parameter('state')} END"
+        written.append(f"{state} = {kept}")
     if delivery.holder:
         written.append(f"{identifier(delivery.holder)} = {parameter('by')}")
     if delivery.attempts:

@@ -1,4 +1,5 @@
 -- Deliveries on SQLite: what takes more than one statement takes the write lock first, so nothing changes in between.
+-- A fence is told as an expression (+), for a converter of the connection's (detect_types, Django) would round the column.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
 -- Takes the write lock of the caller's transaction without touching a row; a snapshot that is already stale fails here.
@@ -19,7 +20,7 @@ WHERE {key_matches}
   AND {open}
   AND {free}
   AND {policy}
-RETURNING {bare_fence}, {bare_attempts}{bare_returning}
+RETURNING +{bare_fence}, {bare_attempts}{bare_returning}
 
 -- Say how the turn has ended.
 -- name: delivery.mark
@@ -29,7 +30,7 @@ WHERE {key_matches}
   -- P5: only the current winner's mark is accepted; P4: its timestamp is its fence
   AND {fence} = {$fence}
   AND {open}
-RETURNING {bare_fence}
+RETURNING +{bare_fence}
 
 -- A person has looked: it arrived, or it did not.
 -- name: delivery.resolve
@@ -39,7 +40,7 @@ WHERE {key_matches}
   AND {open}
   -- only what nobody knows the end of
   AND {doubt}
-RETURNING {bare_fence}
+RETURNING +{bare_fence}
 
 -- What is under way or unknown, for people who look.
 -- name: delivery.list

@@ -20,14 +20,19 @@ RETURNING source, event_id
 
 -- What has ended long ago is forgotten, a bounded number at a time.
 -- name: inbox.forget
-DELETE FROM {table}
-WHERE (source, event_id) IN (
+WITH old AS MATERIALIZED (
     SELECT t.source, t.event_id
     FROM {table} AS t
     WHERE t.status IN ('done', 'dead')
       AND t.ended_at < {until}
     LIMIT {$limit}
+    -- P8: what somebody holds may be about to be revived; after the lock the row is looked at as it is then
+    FOR UPDATE OF t SKIP LOCKED
 )
+DELETE FROM {table} AS t
+USING old
+WHERE t.source = old.source
+  AND t.event_id = old.event_id
 RETURNING 1
 
 -- name: inbox.counts

@@ -4,6 +4,7 @@ It only speeds things up: the lease row stays the truth. Behind a transaction po
 is refused.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,7 +13,19 @@ from raceproof.errors import CallError
 from raceproof.events import log
 from raceproof.leases import Lease
 
-_LOCK = "SELECT pg_try_advisory_lock($1, $2)"
+_LOCK = """
+SELECT CASE WHEN EXISTS (
+    SELECT 1 FROM pg_locks AS l
+    WHERE l.locktype = 'advisory'
+      AND l.pid = pg_backend_pid()
+      AND l.granted
+      -- there the two numbers are without a sign, and both together are of the second kind
+      AND l.classid::bigint = $1::int4::bigint & 4294967295
+      AND l.objid::bigint = $2::int4::bigint & 4294967295
+      AND l.objsubid = 2
+-- a session that has the lock could take it once more, and would have to give it back as often
+) THEN TRUE ELSE pg_try_advisory_lock($1::int4, $2::int4) END
+"""
 
 
 class AdvisoryLock:
@@ -22,11 +35,14 @@ class AdvisoryLock:
         self._lease = lease
         self._open = open
         self._connection: Any = None
-        self._held = False
+        self._patience = lease.seconds / 6
+        """Half of the time that a question to the store may take, so that the lease can be asked for as well."""
+        self.lost = asyncio.Event()
+        """Set while the connection is known to be gone, and its lock with it."""
 
     async def open(self) -> None:
         """Connect, and see that the session is ours."""
-        self._connection = await self._open()
+        opened = self._connection = await self._open()
         told = self._connection.get_server_pid()
         actual = await self._connection.fetchval("SELECT pg_backend_pid()")
         if told != actual:
@@ -35,21 +51,39 @@ class AdvisoryLock:
                 f"{self._lease}: a pooler stands between us and PostgreSQL (it says process {told}, the server {actual}); "
                 "a session lock needs a direct connection. Leave advisory= out: the lease works without it"
             )
+        self.lost.clear()
+        self._connection.add_termination_listener(lambda _: self._ended(opened))
 
     async def try_lock(self) -> bool:
-        """Whether the lock is ours now; a connection that was lost has lost it too."""
-        if self._connection is None or self._connection.is_closed():
-            self._held = False
-            await self.open()
-        if not self._held:
-            self._held = bool(await self._connection.fetchval(_LOCK, *lock_ids(self._lease)))
-        return self._held
+        """Whether the lock is ours now, by the server's word; what a connection that does not answer had is lost."""
+        try:
+            async with asyncio.timeout(self._patience):
+                if self._connection is None or self._connection.is_closed():
+                    await self.open()
+                return bool(await self._connection.fetchval(_LOCK, *lock_ids(self._lease)))
+        except Exception as error:
+            log.warning("%s: its session lock is not had: %s: %s", self._lease, type(error).__name__, error)
+            self._drop()
+            return False
+        except asyncio.CancelledError:
+            self._drop()
+            raise
+
+    def _ended(self, connection: Any) -> None:
+        if self._connection is connection:
+            self.lost.set()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        self.lost.set()
+        if connection is not None and not connection.is_closed():
+            connection.terminate()
 
     async def close(self) -> None:
-        connection, self._connection, self._held = self._connection, None, False
+        connection, self._connection = self._connection, None
         if connection is not None and not connection.is_closed():
             try:
-                await connection.close(timeout=5)
+                await connection.close(timeout=min(5.0, self._patience))
             except Exception as error:
                 log.warning("%s: the connection of its lock could not be closed: %s", self._lease, error)
                 connection.terminate()

@@ -55,11 +55,19 @@ class Leader:
         self._db = db
         self._on = {Role.ACTIVE: on_active, Role.PASSIVE: on_passive}
         seconds = lease.seconds
-        self._machine = LeaderMachine(
-            seconds, retry or seconds / 3, seconds / 10 if margin is None else margin
-        )
+        retry = seconds / 3 if retry is None else retry
+        margin = seconds / 10 if margin is None else margin
+        if not 0 <= margin < seconds:
+            raise CallError(
+                f"{lease}: margin={margin} leaves nothing of a lease of {seconds} s to believe in: from 0 to less than that"
+            )
+        if not retry > 0:
+            raise CallError(f"{lease}: retry={retry} would ask without end; seconds between two questions")
+        self._machine = LeaderMachine(seconds, retry, margin)
+        self._retry = retry
         self._advisory = AdvisoryLock(lease, advisory) if advisory else None
         self._told = self._settled = Role.PASSIVE
+        self._unreleased: Leading | None = None
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
@@ -99,22 +107,27 @@ class Leader:
         await self.step_down()
 
     async def step_down(self) -> None:
-        """Stop leading and stop asking; the next one need not wait for the end of the lease."""
+        """Stop leading and stop asking; the next one need not wait for the end of the lease. A callback may call it too."""
         leading = self._machine.stop()
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
+        if leading is not None:
+            self._unreleased = leading
+        # a callback is part of one of the tasks, which ends when the callback has: nobody can wait for itself
+        others = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in others:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*others, return_exceptions=True)
+        self._tasks = [task for task in self._tasks if not task.done()]
         try:
             await self._switch(Role.PASSIVE)
         finally:
             # the lock first: who is told that the lease is free should get both
             if self._advisory:
                 await self._advisory.close()
-            if leading is not None:
+            if self._unreleased is not None:
                 with contextlib.suppress(Exception):
                     async with asyncio.timeout(self.lease.seconds):
-                        await self._db.step_down(leading)
+                        await self._db.step_down(self._unreleased)
+            self._unreleased = None
 
     async def wait_for(self, role: Role) -> None:
         """Wait until this process has that role, and its callback has run."""
@@ -129,7 +142,21 @@ class Leader:
                 await self._ask(step)
                 self._wake.set()
             else:
-                await asyncio.sleep(max(0.0, step.until - time.monotonic()))
+                await self._pause(max(0.0, step.until - time.monotonic()))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait; who hears meanwhile that its session lock is lost may be replaced at any moment, and asks at once."""
+        if self._advisory is None:
+            await asyncio.sleep(seconds)
+            return
+        if self._advisory.lost.is_set():  # and could not be had again
+            await asyncio.sleep(min(seconds, self._retry))
+        else:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._advisory.lost.wait()
+        if self._advisory.lost.is_set():
+            self._machine.hurry(time.monotonic())
 
     async def _ask(self, step: Acquire | Renew) -> None:
         try:
@@ -146,14 +173,17 @@ class Leader:
 
     async def _request(self, step: Acquire | Renew) -> LeadAnswer:
         if isinstance(step, Renew):
-            return await self._db.keep_leading(step.leading)
+            answer = await self._db.keep_leading(step.leading)
+            if self._advisory and self._advisory.lost.is_set():
+                await self._advisory.try_lock()
+            return answer
         locked = await self._advisory.try_lock() if self._advisory else False
         # who has the lock knows that a holder with a lock is gone; without it the lease decides alone
         return await self._db.lead(self.lease, self.by, session=locked, locked=locked)
 
     async def _tell(self) -> None:
         """Call back when the role changes, also when nothing is heard and belief runs out."""
-        while True:
+        while not self._machine.stopped:
             role = self.role
             if role is not self._told:
                 await self._switch(role)
@@ -182,5 +212,6 @@ class Leader:
             except Exception:
                 log.exception("%s: the callback for %s failed", self.lease, role)
         async with self._changed:
-            self._settled = role
-            self._changed.notify_all()
+            if self._told is role:  # and not a callback has stepped down meanwhile
+                self._settled = role
+                self._changed.notify_all()

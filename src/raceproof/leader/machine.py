@@ -44,7 +44,8 @@ class LeaderMachine:
     """What one process believes about a lease, and what it should do about it."""
 
     def __init__(self, seconds: float, retry: float, margin: float) -> None:
-        self._renew_every = seconds / 3
+        # before belief ends: who asks after that is told that the lease is held, by itself
+        self._renew_every = min(seconds / 3, (seconds - margin) / 2)
         self._retry = retry
         self._margin = margin
         self._leading: Leading | None = None
@@ -55,6 +56,10 @@ class LeaderMachine:
     def leading(self) -> Leading | None:
         """The last answer that made this process a leader; ask `role` whether it still holds."""
         return self._leading
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
 
     @property
     def deadline(self) -> float | None:
@@ -85,6 +90,10 @@ class LeaderMachine:
     def failed(self, now: float) -> None:
         """No answer has come: the store could not be asked. Belief stays until its deadline, and not longer."""
         self._next = now + self._retry
+
+    def hurry(self, now: float) -> None:
+        """There is a reason to ask now."""
+        self._next = min(self._next, now)
 
     def stop(self) -> Leading | None:
         """Believe no more; what comes back is to be given up."""

@@ -2,17 +2,20 @@
 
 import time
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from raceproof.errors import CallError
 from raceproof.leases.declared import Lease
 from raceproof.leases.outcome import LeadAnswer, Leading, Led
 from raceproof.look import moment
+from raceproof.lua import arguments, script
 from raceproof.moves.redis import RedisMoves, text_of
 from raceproof.outcome import Unknown
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
 
 SCRIPT = source("raceproof.leases", "redis.lua")
+_NAMES = {action: f"lease.{action}" for action in ("acquire", "renew", "release", "look")}
 
 
 class RedisLeases:
@@ -60,13 +63,18 @@ class RedisLeases:
         return _led(lease, row)
 
     def _script(self, action: str, lease: Lease, by: str, epoch: int, now: datetime | None) -> Statement:
-        moment = "" if now is None else f"{now.timestamp():.6f}"
+        given: dict[str, Any] = {"by": by, "lease": lease.seconds, "epoch": epoch}
+        if now is not None:
+            given["given_now"] = f"{now.timestamp():.6f}"
         return Statement(
-            f"lease.{action}",
-            SCRIPT,
-            [action, by, f"{lease.seconds:.6f}", str(epoch), moment],
-            [self.key(lease)],
+            _NAMES[action], script_of_lease(action, tuple(given)), list(given.values()), (self.key(lease),)
         )
+
+
+@cache
+def script_of_lease(action: str, given: tuple[str, ...]) -> str:
+    """`redis.lua` for one thing to do with a lease."""
+    return script([SCRIPT], arguments(given), [action, *given])
 
 
 def _led(lease: Lease, row: Rows) -> Led:

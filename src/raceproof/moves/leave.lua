@@ -7,15 +7,13 @@ end
 
 -- for: leave
 -- Takes a row out of the index of a claim, in which it waited, and out of its line; the next in line follows.
-local function leave(row)
-  local key = string.sub(row, #row_prefix + 1)
+local function leave(row, key)
   redis.call('ZREM', index, key)
-  if not serial then return end
-  local line = line_of(row, key)
-  redis.call('ZREM', line, key)
-  local following = redis.call('ZRANGE', line, 0, 0)[1]
-  if not following then return end
-  local time = redis.call('TIME')
-  redis.call('ZADD', index, 'NX', string.format('%s.%06d', time[1], tonumber(time[2])), following)
+  local line = line_of(row, key) -- if: serial
+  redis.call('ZREM', line, key) -- if: serial
+  local following = redis.call('ZRANGE', line, 0, 0)[1] -- if: serial
+  if not following then return end -- if: serial
+  local time = redis.call('TIME') -- if: serial
+  redis.call('ZADD', index, 'NX', string.format('%s.%06d', time[1], time[2]), following) -- if: serial
 end
 

@@ -7,7 +7,7 @@ transaction, because it must see what was committed while it waited for the row.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from raceproof.errors import CallError
 from raceproof.events import log
@@ -30,6 +30,15 @@ from raceproof.statement import (
 )
 
 _NO_ROW: Row = (None,) * 7
+
+
+class Table(NamedTuple):
+    """What PostgreSQL knows of a table."""
+
+    partitioned: bool
+    """Its rows are in several tables, or it is none."""
+    grown: bool
+    """It has statistics, and of more than a few rows: a plan that is made once is made for a big table."""
 
 
 class PostgresMoves:
@@ -156,15 +165,19 @@ class PostgresMoves:
             arrays = {name: [array[place] for place in order] for name, array in arrays.items()}
         alone = not self.in_transaction()
         try:
-            rows = yield prepared.bind({**sql.values(first), **arrays})
+            given = arrays if prepared.order == tuple(arrays) else {**sql.values(first), **arrays}
+            rows = yield prepared.bind(given)
         except AcknowledgementLost as lost:
             return [unknown(request, lost.__cause__ or lost) for request in requests(places)]
         except Conflicted as lost:
             if alone:
                 return (yield from self._waiting(requests(places)))
             return [conflict(request, lost.__cause__ or lost) for request in requests(places)]
-        answers: list[Any] = [None] * len(keys)
         status_of = move.lifecycle.status_of
+        if not first.returning and _all_alike(rows, len(keys)):
+            before = move.sources[0]
+            return [Moved(key, move, before, None, None) for key in keys]
+        answers: list[Any] = [None] * len(keys)
         for ordinal, before, revision, *returned in rows if first.returning else _unfolded(rows, move):
             place = order[ordinal - 1]
             answers[place] = Moved(
@@ -321,10 +334,10 @@ class PostgresMoves:
         """The newest rows of the history of one row, newest first."""
         return (yield self.texts.plain("move.history", spec).bind({"key": key_text(parts), "limit": limit}))
 
-    def is_partitioned(self, spec: Spec[Any]) -> Program[bool]:
-        """Whether the rows of the table are in several tables, or it is none."""
-        rows = yield from reading(self._ask("move.partitioned", spec))
-        return not rows or bool(rows[0][0])
+    def table(self, spec: Spec[Any]) -> Program[Table]:
+        """What kind of table the rows are in."""
+        rows = yield from reading(self._ask("move.table", spec))
+        return Table(*map(bool, rows[0])) if rows else Table(partitioned=True, grown=False)
 
     def _ask(self, name: str, spec: Spec[Any]) -> Program[Rows]:
         return (yield self.texts.plain(name, spec).bind({}))
@@ -365,6 +378,12 @@ def _in_order(arrays: dict[str, list[Any]], columns: int) -> list[int] | None:
         return sorted(range(len(keys)), key=keys.__getitem__)
     except TypeError:
         return None
+
+
+def _all_alike(rows: Rows, number: int) -> bool:
+    """Whether a statement has told that all rows have moved, and nothing else of any."""
+    ordinals, before, revisions = rows[0] if rows else (None, None, None)
+    return ordinals is not None and len(ordinals) == number and before is None and revisions is None
 
 
 def _unfolded(rows: Rows, move: Move[Any]) -> Iterable[Row]:

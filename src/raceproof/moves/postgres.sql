@@ -194,9 +194,10 @@ WHERE lifecycle = {lifecycle}
 ORDER BY id DESC
 LIMIT {$limit}
 
--- Whether the rows of the table are in several: then the place of a row says nothing alone.
--- name: move.partitioned
-SELECT relkind = 'p' OR relhassubclass OR relkind NOT IN ('r', 'p')
+-- Whether the rows of the table are in several: then the place of a row says nothing alone. And whether it is known to have
+-- many rows: then a plan that is kept is one for many.
+-- name: move.table
+SELECT relkind = 'p' OR relhassubclass OR relkind NOT IN ('r', 'p'), reltuples >= 1000
 FROM pg_class
 WHERE oid = {regclass}::regclass
 

@@ -2,50 +2,26 @@
 -- nothing else runs on the server in between. Every key that is touched is in KEYS, but for the index of a claim that ends;
 -- the clock is the server's.
 --
--- Each declared move has a script of its own: these constants of its declaration, and then what stands below. With a claim
--- its caller has another one.
---   column, target, revision_column, fence_column ('' where there is none), sources as {[status] = true}, stamps as a list,
---   clears: the columns of a claim that ends, history ('', 'winners' or 'losers' too), lifecycle, move,
---   expires (in milliseconds, 'never', or ''), leaves: whether the row leaves the index of the claim that ends
+-- Each declared move has a script of its own, and another one for each claim that its caller holds: what stands below for it,
+-- and in it these words of the declaration.
+--   lifecycle, move_name, target, sources as {[status] = true}, revision_column, expires (in milliseconds)
+--   looked_at: the columns that a decision looks at, and seen_…: where they are in what it has found (false where there is none)
+--   move_fields: the fields to write and their values in turn; cleared: those of a claim that ends
+--   keys_of_a_row: 2 with a history · leases: how many keys of leases there are · returned: the columns that the caller wants
 -- KEYS  row 1 … row n, then, where a history is kept, its stream for row 1 … row n, then the leases that guards look at
--- ARGV  nothing for a plain move; else 1 names the values that follow, by a small letter for a value that is the same for
---       all rows, by a capital one for n values, one for each row; '' where a row has none:
---       k how many leases there are, always the first · n the time to use in seconds instead of the server's · g guards as JSON [[column, operator, value] …]
---       o the columns to return as JSON · f fence · v revision · b by · r reason · c call
---       a '1' if the call may have been made before · s {set: …, clear: …} as JSON
--- returns for each row {before, revision after, returned columns …} if it moved, {} if it is missing, and else
--- {false, 'not moved', before, revision, fence, unmet, by} or {false, 'replayed', before, revision after} or
--- {false, 'error', message} if the row cannot be decided
+-- ARGV  what the caller gives, each by its name, once for all rows or once for each: given_now (in seconds, instead of the
+--       server's clock), given_guards as JSON [[column, operator, value] …], given_fence, given_revision, given_by,
+--       given_reason, given_call, given_change as JSON {set: …, clear: …}; '' where there is none
+-- returns for each row its status before if it moved, or {before, revision after, returned columns …} where there are such;
+-- {} if it is missing, and else {false, 'not moved', before, revision, fence, unmet, by} or
+-- {false, 'replayed', before, revision after} or {false, 'error', message} if the row cannot be decided
 
 -- for: all
-local leases = string.sub(ARGV[1] or '', 1, 1) == 'k' and tonumber(ARGV[2]) or 0
-local rows = (#KEYS - leases) / (history ~= '' and 2 or 1)
-
-local first, step, place = {}, {}, 2
-for letter in string.gmatch(ARGV[1] or '', '.') do
-  local name = string.lower(letter)
-  first[name], step[name] = place, name == letter and 0 or 1
-  place = place + (name == letter and 1 or rows)
-end
-
--- A value that was given for row i, or nil.
-local function given(name, i)
-  local at = first[name]
-  local value = at and ARGV[at + (i - 1) * step[name]]
-  if value ~= '' then return value end
-end
-
-local moment = given('n', 1)
-local guards = first.g and cjson.decode(given('g', 1))
-local returned = first.o and cjson.decode(given('o', 1))
-
-local function now()
-  if not moment then
-    local time = redis.call('TIME')
-    moment = string.format('%s.%06d', time[1], tonumber(time[2]))
-  end
-  return moment
-end
+local rows = (#KEYS - leases) / keys_of_a_row
+local guarded = cjson.decode(given_guards) -- if: given_guards
+local time = redis.call('TIME') -- if: timed not given_now
+local moment = string.format('%s.%06d', time[1], time[2]) -- if: timed not given_now
+local moment = given_now -- if: timed given_now
 
 -- for: history
 -- The newest entry of the history that `test` accepts, among the newest thousand.
@@ -58,9 +34,9 @@ local function newest(stream, test)
 end
 
 local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', lifecycle, 'move', move, 'outcome', outcome,
+  return redis.pcall('XADD', stream, '*', 'lifecycle', lifecycle, 'move', move_name, 'outcome', outcome,
     'before', before, 'after', target, 'revision', revision or '',
-    'actor', given('b', i) or '', 'reason', given('r', i) or '', 'call', given('c', i) or '', 'at', now())
+    'actor', given_by, 'reason', given_reason, 'call', given_call, 'at', moment)
 end
 
 -- for: revision
@@ -74,94 +50,64 @@ local function next_revision(row, revision)
 end
 
 -- for: all
--- What can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once.
-local function write(row, stream, i, before, revision)
-  local fields = {column, target}
-  local change = given('s', i)
-  change = change and cjson.decode(change)
-  local after, counted = false, false
-  if revision then
-    after, counted = next_revision(row, revision)
-    fields[3], fields[4] = revision_column, after
-  end
-  if stream then
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err then
-      if counted then redis.call('HINCRBY', row, revision_column, -1) end
-      return noted
-    end
-  end
-  if change then
-    for name, value in pairs(change.set) do
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
-  end
-  if #clears > 0 then redis.call('HDEL', row, unpack(clears)) end
-  for _, stamp in ipairs(stamps) do
-    fields[#fields + 1] = stamp
-    fields[#fields + 1] = now()
-  end
-  redis.call('HSET', row, unpack(fields))
-  if expires == 'never' then
-    redis.call('PERSIST', row)
-    if stream then redis.call('PERSIST', stream) end
-  elseif expires ~= '' then
-    redis.call('PEXPIRE', row, expires)
-    if stream then redis.call('PEXPIRE', stream, expires) end
-  end
-  if leaves then leave(row) end
-  local answer = {before, after}
-  if returned then
-    for place, name in ipairs(returned) do answer[place + 2] = redis.call('HGET', row, name) end
-  end
-  return answer
-end
-
 local function decide(row, stream, i)
   -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, column, revision_column, fence_column)
+  local found = redis.pcall('HMGET', row, looked_at)
   local before = found[1]
   if found.err or not before then return {} end
   -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision = revision_column ~= '' and (found[2] or '0')
-  local fence = fence_column ~= '' and found[3]
+  local revision, fence = seen_revision, seen_fence
 
-  if given('a', i) then
-    local call = given('c', i)
-    local earlier = newest(stream, function(entry) return entry.call == call and entry.move == move end)
-    if earlier then return {false, 'replayed', earlier.before, earlier.revision ~= '' and earlier.revision} end
-  end
+  local earlier = newest(stream, function(entry) return entry.call == given_call and entry.move == move_name end) -- if: repeats
+  if earlier then return {false, 'replayed', earlier.before, earlier.revision ~= '' and earlier.revision} end -- if: repeats
 
   local unmet = 0
-  local own_fence, own_revision = given('f', i), given('v', i)
   -- P4: a write with another fence than the row's is refused
-  if own_fence and fence ~= own_fence then unmet = unmet + 1 end
-  if own_revision and revision ~= own_revision then unmet = unmet + 2 end
-  if guards then unmet = unmet + unmet_guards(row, guards, 4) end
+  if fence ~= given_fence then unmet = unmet + 1 end -- if: given_fence
+  if revision ~= given_revision then unmet = unmet + 2 end -- if: given_revision
+  unmet = unmet + unmet_guards(row, guarded, 4) -- if: given_guards
 
   -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then return write(row, stream, i, before, revision) end
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision) -- if: revision
+    local noted = note(stream, i, 'moved', before, after) -- if: history
+    if noted.err and counted then redis.call('HINCRBY', row, revision_column, -1) end -- if: history revision
+    if noted.err then return noted end -- if: history
+    redis.call('HDEL', row, cleared) -- if: clears
+    redis.call('HSET', row, move_fields) -- if: not given_change
+    local fields, change = {move_fields}, cjson.decode(given_change) -- if: given_change
+    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end -- if: given_change
+    for name, value in pairs(change.set) do -- if: given_change
+      fields[#fields + 1] = name -- if: given_change
+      fields[#fields + 1] = value -- if: given_change
+    end -- if: given_change
+    redis.call('HSET', row, unpack(fields)) -- if: given_change
+    redis.call('PERSIST', row) -- if: lives_again
+    redis.call('PERSIST', stream) -- if: lives_again history
+    redis.call('PEXPIRE', row, expires) -- if: expires
+    redis.call('PEXPIRE', stream, expires) -- if: expires history
+    leave(row, string.sub(row, #row_prefix + 1)) -- if: leave
+    return {before, after, unpack(redis.call('HMGET', row, returned))} -- if: returning
+    return {before, after} -- if: revision not returning
+    return before -- if: not revision returning
+  end
 
   local by = false
-  if stream then
-    local last = newest(stream, function() return true end)
-    local same = last and last.after == before and last.revision == (revision or '')
-    if same and last.actor ~= '' then by = last.actor end
-    if history == 'losers' then
-      local outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused'
-      local noted = note(stream, i, outcome, before, revision)
-      if noted.err then return noted end
-    end
-  end
+  local last = newest(stream, function() return true end) -- if: history
+  local same = last and last.after == before and last.revision == (revision or '') -- if: history
+  if same and last.actor ~= '' then by = last.actor end -- if: history
+  local outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused' -- if: losers
+  local noted = note(stream, i, outcome, before, revision) -- if: losers
+  if noted.err then return noted end -- if: losers
   return {false, 'not moved', before, revision, fence, unmet, by}
 end
 
 -- A row that fails is told alone.
 local answers = {}
 for i = 1, rows do
-  local fine, answer = pcall(decide, KEYS[i], history ~= '' and KEYS[rows + i], i)
+  local fine, answer = pcall(decide, KEYS[i], stream_key, i)
   if fine and not answer.err then
     answers[i] = answer
   else

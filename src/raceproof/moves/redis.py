@@ -7,13 +7,13 @@ both, and there is no index.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from raceproof.errors import CallError, ScriptFailed
-from raceproof.lua import script
+from raceproof.lua import Expression, in_turn, script
 from raceproof.moves.answer import missing, moved, not_moved, unknown
 from raceproof.moves.redis_index import LEAVE, places
 from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
@@ -28,7 +28,7 @@ SCRIPT = source("raceproof.moves", "redis.lua")
 # A script holds up the whole server while it runs: a bulk is cut into pieces of this many rows.
 _ROWS_IN_ONE_SCRIPT = 500
 
-_SCRIPTS: dict[tuple[Move[Any], Claimable[Any] | None, bool, bool], str] = {}
+_SCRIPTS: dict[tuple[Any, ...], str] = {}
 
 _HISTORY = ("move", "outcome", "before", "after", "revision", "actor", "reason", "call", "at")
 
@@ -62,14 +62,8 @@ class RedisMoves:
 
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
         """Move one row by its key."""
-        spec = request.move.lifecycle
-        keys = [self.row_key(spec, request.parts)]
-        if spec.history:
-            keys.append(self.history_key(spec, request.parts))
         try:
-            rows = yield Statement(
-                "move", self._script_of(request), _arguments([request]), keys + self._leases(request)
-            )
+            rows = yield self._statement(request, [request])
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
         answer = _answer(request, rows[0])
@@ -95,14 +89,25 @@ class RedisMoves:
         answers: list[Answer[Any, Any] | ScriptFailed] = []
         size = 1 if self.cluster else _ROWS_IN_ONE_SCRIPT
         for start in range(0, len(requests), size):
-            answers += yield from self._script(requests[start : start + size])
+            some = requests[start : start + size]
+            answers += yield from self._some(some[0], some, lambda request: request)
         return answers
 
     def many_claimed(
         self, first: MoveRequest, claims: Sequence[Claim[Any, Any]]
     ) -> Program[list[Answer[Any, Any]]]:
         """The same for claims of one kind; `first` is the request of the first of them."""
-        return self.many(of_claims(first, claims))
+        spec = first.move.lifecycle
+        if spec.history or first.set or first.revision is not None or not spec.plain_key or self.cluster:
+            return (yield from self.many(of_claims(first, claims)))
+        answers: list[Answer[Any, Any]] = []
+        for start in range(0, len(claims), _ROWS_IN_ONE_SCRIPT):
+            some = claims[start : start + _ROWS_IN_ONE_SCRIPT]
+            for answer in (yield from self._some(first, some, lambda one: first.of_claim(one, (one.key,)))):
+                if isinstance(answer, ScriptFailed):
+                    raise answer
+                answers.append(answer)
+        return answers
 
     def matching(self, request: MoveRequest, limit: int | None) -> Program[list[Answer[Any, Any]]]:
         """Move all rows that match the guards. Redis has no index over hashes: this walks all keys of the table."""
@@ -153,99 +158,151 @@ class RedisMoves:
             )
         return found
 
-    def _leases(self, request: MoveRequest) -> list[str]:
-        return self.leases(request.move, request.where) if request.where else []
-
-    def _script_of(self, request: MoveRequest) -> str:
-        """The script of a declared move, for a caller who holds this claim."""
-        key = (request.move, request.claim, bool(request.where), self.cluster)
-        made = _SCRIPTS.get(key)
-        if made is None:
-            made = _SCRIPTS[key] = script_of_move(*key)
-        return made
-
-    def _script(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | ScriptFailed]]:
-        first = requests[0]
-        spec = first.move.lifecycle
-        keys = [self.row_key(spec, request.parts) for request in requests]
-        if spec.history:
-            keys += [self.history_key(spec, request.parts) for request in requests]
+    def _some(
+        self, first: MoveRequest, of_rows: Sequence[Any], requested: Callable[[Any], MoveRequest]
+    ) -> Program[list[Answer[Any, Any] | ScriptFailed]]:
+        """As many rows as a script decides: requests, or claims, which become one where more than that is to be told."""
         try:
-            rows = yield Statement(
-                "move", self._script_of(first), _arguments(requests), keys + self._leases(first)
-            )
+            rows = yield self._statement(first, of_rows)
         except AcknowledgementLost as lost:
-            return [unknown(request, lost.__cause__ or lost) for request in requests]
-        return [_answer(request, row) for request, row in zip(requests, rows, strict=True)]
+            return [unknown(requested(one), lost.__cause__ or lost) for one in of_rows]
+        move = first.move
+        answers: list[Answer[Any, Any] | ScriptFailed] = []
+        last = before = None
+        for one, row in zip(of_rows, rows, strict=True):
+            if type(row) is bytes:
+                if row != last:
+                    last, before = row, _status(move.lifecycle, row)
+                answers.append(Moved(one.key, move, before, None, None))
+            else:
+                answers.append(_answer(requested(one), row))
+        return answers
+
+    def _statement(self, first: MoveRequest, of_rows: Sequence[Any]) -> Statement:
+        """The script of a declared move, for rows of one shape: requests, or claims of plain keys."""
+        move = first.move
+        spec = move.lifecycle
+        if spec.plain_key and not self.cluster:
+            keys = [f"{spec.table}:{one.key}" for one in of_rows]
+        else:
+            keys = [self.row_key(spec, one.parts) for one in of_rows]
+        if spec.history:
+            keys += [self.history_key(spec, one.parts) for one in of_rows]
+        leases: Sequence[str] = ()
+        if first.where:
+            leases = self.leases(move, first.where)
+            keys += leases
+        names, values = _arguments(first, of_rows)
+        kind = (move, first.claim, names, first.returning, len(leases), first.repeat, self.cluster)
+        made = _SCRIPTS.get(kind)
+        if made is None:
+            made = _SCRIPTS[kind] = script_of_move(*kind)
+        return Statement("move", made, values, keys)
 
 
 def script_of_move(
-    move: Move[Any], claim: Claimable[Any] | None = None, guarded: bool = False, cluster: bool = False
+    move: Move[Any],
+    claim: Claimable[Any] | None = None,
+    given: Sequence[str] = (),
+    returning: Sequence[str] = (),
+    leases: int = 0,
+    repeats: bool = False,
+    cluster: bool = False,
 ) -> str:
-    """`redis.lua` for a declared move, with or without guards, and for a caller who holds this claim."""
+    """`redis.lua` for a declared move, for callers who hold this claim and give these values; see `_arguments`."""
     spec = move.lifecycle
-    history = "" if spec.history is None else "losers" if spec.history.losers else "winners"
-    expires = ""
-    if spec.expires and str(move.target) in spec.ended:
-        expires = f"{spec.expires.ended * 1000:.0f}"
-    elif spec.expires and spec.ended.intersection(map(str, move.sources)):
-        expires = "never"
     ends = claim is not None and move.target not in claim.held
     leaves = claim is not None and ends and not cluster and move.target not in claim.open
+    moment, after = Expression("moment"), Expression("after")
+    fields = [spec.column, move.target, *((spec.revision, after) if spec.revision else ())]
+    fields += [part for stamp in move.stamp for part in (stamp, moment)]
+    fence_column = claim.form.fence_column if claim else spec.fence
+    looked_at = [spec.column, *filter(None, (fence_column, spec.revision))]
     constants = {
-        "column": spec.column,
-        "target": move.target,
-        "revision_column": spec.revision or "",
-        "fence_column": claim.form.fence_column if claim else spec.fence or "",
-        "sources": dict.fromkeys(move.sources, True),
-        "stamps": move.stamp,
-        "clears": claim.form.cleared if claim and ends else (),
-        "history": history,
+        **dict.fromkeys(("given_by", "given_reason", "given_call"), ""),
+        **_places_of(given),
         "lifecycle": spec.name,
-        "move": move.name,
-        "expires": expires,
-        "leaves": leaves,
+        "move_name": move.name,
+        "target": move.target,
+        "sources": dict.fromkeys(move.sources, True),
+        "revision_column": spec.revision,
+        "looked_at": in_turn(looked_at),
+        "seen_fence": Expression("found[2]") if fence_column else None,
+        "seen_revision": Expression(f"found[{len(looked_at)}] or '0'") if spec.revision else None,
+        "move_fields": in_turn(fields),
+        "cleared": in_turn(claim.form.cleared if claim else ()),
+        "expires": f"{spec.expires.ended * 1000:.0f}" if spec.expires else None,
+        "keys_of_a_row": 2 if spec.history else 1,
+        "stream_key": Expression("KEYS[rows + i]" if spec.history else "nil"),
+        "leases": leases,
+        "returned": in_turn(returning),
         **(places(claim) if claim else {}),
     }
-    wanted = {"guards": guarded, "history": history, "revision": spec.revision, "leave": leaves}
-    wanted["serial"] = claim and leaves and claim.serial
+    over = spec.expires and str(move.target) in spec.ended
+    wanted = {
+        "guards": "given_guards" in given,
+        "history": spec.history,
+        "losers": spec.history and spec.history.losers,
+        "timed": spec.history or move.stamp,
+        "revision": spec.revision,
+        "repeats": repeats,
+        "clears": ends,
+        "expires": over,
+        "lives_again": spec.expires and not over and spec.ended.intersection(map(str, move.sources)),
+        "leave": leaves,
+        "serial": claim and leaves and claim.serial,
+        "returning": returning,
+        **{name.removesuffix(_EACH): True for name in given},
+    }
     return script((GUARDS, LEAVE, SCRIPT), constants, [name for name, value in wanted.items() if value])
 
 
-def _arguments(requests: Sequence[MoveRequest]) -> Sequence[str]:
-    """ARGV: the letters of the values that are given, and the values; see `redis.lua`."""
-    first = requests[0]
-    given: list[tuple[str, list[str]]] = []
+_EACH = "*"
+"""Ends the name of a value that each row has for itself."""
+
+
+def _arguments(first: MoveRequest, of_rows: Sequence[Any]) -> tuple[tuple[str, ...], Sequence[str]]:
+    """What is given to a script, by name, and ARGV: those that are the same for all rows once, others for each row."""
+    given: dict[str, list[str]] = {}
     if first.shape is not first.move:
-        if first.where and (leases := epochs(first.where)):
-            given.append(("k", [str(leases)]))
         if first.now is not None:
-            given.append(("n", [f"{first.now.timestamp():.6f}"]))
+            given["given_now"] = [f"{first.now.timestamp():.6f}"]
         if first.where:
-            given.append(("g", [json.dumps(comparisons(first.move, first.where))]))
-        if first.returning:
-            given.append(("o", [json.dumps(first.returning)]))
+            given["given_guards"] = [json.dumps(comparisons(first.move, first.where))]
         if first.fence is not None:
-            given.append(("f", [str(request.fence) for request in requests]))
+            given["given_fence"] = [str(one.fence) for one in of_rows]
         if first.revision is not None:
-            given.append(("v", [str(request.revision) for request in requests]))
+            given["given_revision"] = [str(one.revision) for one in of_rows]
         if first.set:
-            given.append(("s", [_change(request) for request in requests]))
+            given["given_change"] = [_change(one) for one in of_rows]
     if first.move.lifecycle.history:
-        given.append(("b", [request.by or "" for request in requests]))
-        given.append(("r", [request.reason or "" for request in requests]))
-        given.append(("c", [request.call or "" for request in requests]))
-        if first.repeat:
-            given.append(("a", ["1"]))
+        given["given_by"] = [one.by or "" for one in of_rows]
+        given["given_reason"] = [one.reason or "" for one in of_rows]
+        given["given_call"] = [one.call or "" for one in of_rows]
     if not given:
-        return ()
-    letters, values = "", [""]
-    for letter, of_rows in given:
-        same = of_rows.count(of_rows[0]) == len(of_rows)
-        letters += letter if same else letter.upper()
-        values += of_rows[:1] if same else of_rows
-    values[0] = letters
-    return values
+        return (), ()
+    names, values = [], []
+    for name, of_rows in given.items():
+        if len(of_rows) == 1 or of_rows.count(of_rows[0]) == len(of_rows):
+            names.append(name)
+            values.append(of_rows[0])
+        else:
+            names.append(name + _EACH)
+            values += of_rows
+    return tuple(names), values
+
+
+def _places_of(given: Sequence[str]) -> dict[str, Expression]:
+    """Where these values are in ARGV, for row i of so many rows."""
+    places, once, each = {}, 0, 0
+    for name in given:
+        if name.endswith(_EACH):
+            places[name.removesuffix(_EACH)] = Expression(f"ARGV[{once} + {each} * rows + i]")
+            each += 1
+        else:
+            once += 1
+            places[name] = Expression(f"ARGV[{once} + {each} * rows]" if each else f"ARGV[{once}]")
+    return places
 
 
 def comparisons(asked: Move[Any] | Claimable[Any], where: Sequence[Predicate]) -> list[list[Any]]:
@@ -290,6 +347,8 @@ def field_text(column: str, value: Any) -> str:
 
 
 def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
+    if isinstance(row, bytes | str):
+        return Moved(request.key, request.move, _status(request.move.lifecycle, row), None, None)
     if not row:
         return missing(request)
     if row[0] is not None:
@@ -302,6 +361,11 @@ def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
         return moved(request, found[0], _number(found[1]), None, replayed=True)
     before, revision, fence, unmet, by = found
     return not_moved(request, before, _number(revision), _fence(fence), unmet, by)
+
+
+def _status(spec: Spec[Any], reply: bytes | str) -> Any:
+    text = text_of(reply)
+    return spec.status_of.get(text, text)
 
 
 def _number(value: Any) -> int | None:

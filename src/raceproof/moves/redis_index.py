@@ -13,7 +13,7 @@ LEAVE = source("raceproof.moves", "leave.lua")
 
 def index_key(claim: Claimable[Any]) -> str:
     """The sorted set in which the rows of a claim wait."""
-    return f"{claim.lifecycle.table}/{claim.name}"
+    return claim.topic
 
 
 def line_key(claim: Claimable[Any], value: str | None, member: str) -> str:

@@ -30,7 +30,7 @@ def attempt_index_ddl(attempts: Attempts, dialect: Dialect) -> str:
     slots = {
         **declared(spec),
         **_names(spec.table, ("one_open",), dialect),
-        "owner": identifier(attempts.owner),
+        "owner_columns": ", ".join(map(identifier, attempts.owner_columns)),
         "open": sql.statuses(attempts.open),
     }
     return templates("raceproof.attempts", f"{dialect}.sql")["attempt.index"].prepare(slots, "dollar").text

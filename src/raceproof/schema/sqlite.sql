@@ -34,14 +34,17 @@ WHERE h.id > {$last}
   AND h.at < {until}
   AND {mine}
 
--- Rows that have had all their attempts and that nobody holds.
+-- Rows that have had all their attempts, that nobody holds, and that could be claimed otherwise.
 -- name: claim.spent
 SELECT {since}, t.{status}, {attempts}, {t_keys}
 FROM {table} AS t
 WHERE t.{status} IN ({open})
   AND {free}
+  AND {rested?}
   AND {spent}
   AND {tenant_matches?}
+  AND {guards?}
+  AND {first_of_its_line?}
 ORDER BY {order}
 LIMIT {$limit}
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
 from raceproof.claims import claim_request, claims_of
-from raceproof.claims.request import ClaimRequest, check_claimable, check_now
+from raceproof.claims.request import ClaimRequest, check_claimable, check_delay, check_lease, check_now
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
 from raceproof.look import HeldClaim, held_claims
@@ -77,10 +77,15 @@ class ClaimPrograms(Telling[D], Generic[D]):
         found = claims_of(claims)
         if not found:
             return []
-        check_now(found[0].move, now)
+        claim = found[0].move
+        check_now(claim, now)
+        if lease is None:
+            lease = claim.lease
+        else:
+            check_lease(claim, lease)
         started = time.monotonic()
         programs = self._driver.primitives.claims
-        answers = yield from programs.renew(found, lease or found[0].move.lease, now, uuid4().hex)
+        answers = yield from programs.renew(found, lease, now, uuid4().hex)
         self._tell_all("renew", answers, found[0].by, started)
         return answers
 
@@ -88,16 +93,24 @@ class ClaimPrograms(Telling[D], Generic[D]):
         self, claims: Claims, reason: str | None, now: datetime | None
     ) -> Program[list[GivenBack[Any]]]:
         found = claims_of(claims)
+        if not found:
+            return []
+        check_now(found[0].move, now)
         started = time.monotonic()
         programs = self._driver.primitives.claims
         answers = yield from programs.give_back(found, [0.0] * len(found), True, reason, now)
-        self._tell_all("release", answers, found[0].by if found else None, started)
+        self._tell_all("release", answers, found[0].by, started)
         return answers
 
     def _fail(
         self, claims: Claims, reason: str | None, delay: float | None, now: datetime | None
     ) -> Program[list[GivenBack[Any]]]:
         found = claims_of(claims)
+        if not found:
+            return []
+        check_now(found[0].move, now)
+        if delay is not None:
+            check_delay(found[0].move, delay)
         started = time.monotonic()
         answers: list[Any] = [None] * len(found)
         spent = [place for place, one in enumerate(found) if _is_spent(one)]
@@ -113,7 +126,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
             given = yield from programs.give_back(some, delays, False, reason, now)
             for place, answer in zip(rest, given, strict=True):
                 answers[place] = answer
-        self._tell_all("fail", answers, found[0].by if found else None, started)
+        self._tell_all("fail", answers, found[0].by, started)
         return answers
 
     def _exhaust(

@@ -2,12 +2,14 @@
 
 In the block, `turn.won` says whether this caller sends. If the block ends, the delivery is marked as delivered; if it raises
 `NotSent`, as failed, and the next try may follow; if it raises anything else, or is cancelled, nobody knows: uncertain.
+An earlier try that may have arrived stays in doubt through all of that, until a probe or a person has said how it ended.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
@@ -56,6 +58,8 @@ class DeliveryPrograms(Telling[D], Generic[D]):
     ) -> Program[Turn | MarkAnswer]:
         if not isinstance(turn, Turn):
             raise CallError(f"{turn!r} is not a turn that was won, so it cannot be ended")
+        if state is DeliveryState.FAILED and _stays_in_doubt(turn):
+            state = DeliveryState.UNCERTAIN
         if state is DeliveryState.UNCERTAIN and turn.move.state is None:
             # two timestamps have no word for it: the row stays as it is, and tells so when it is stale
             return turn
@@ -93,15 +97,28 @@ class DeliveryPrograms(Telling[D], Generic[D]):
         ]
 
 
-def _end_of(error: BaseException) -> tuple[DeliveryState, str]:
+def _end_of(error: BaseException) -> DeliveryState:
     """What an exception in the block says about the send."""
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
-    return (DeliveryState.FAILED if isinstance(error, NotSent) else DeliveryState.UNCERTAIN), text[:500]
+    return DeliveryState.FAILED if isinstance(error, NotSent) else DeliveryState.UNCERTAIN
 
 
-def _probed(turn: Turn, found: bool | None) -> DeliveryState | None:
-    """What a probe's word means: it arrived, it did not (so send), or it cannot tell."""
-    return None if found is False else DeliveryState.DELIVERED if found else DeliveryState.UNCERTAIN
+def _text_of(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")[:500]
+
+
+def _stays_in_doubt(turn: Turn) -> bool:
+    """This try has sent nothing, but an earlier one may have: P7 wants the next one to know.
+
+    With two timestamps that takes a whole stale time, and who resends does so anyway.
+    """
+    return turn.in_doubt and (turn.move.state is not None or turn.move.policy == "probe")
+
+
+def _probed(turn: Turn, found: bool | None) -> Turn | DeliveryState:
+    """What a probe's word means: it did not arrive, so it is sent without doubt; or it did, or nobody can tell."""
+    if found is False:
+        return replace(turn, in_doubt=False)
+    return DeliveryState.DELIVERED if found else DeliveryState.UNCERTAIN
 
 
 def _no_turn_after(turn: Turn, state: DeliveryState) -> NoTurn:
@@ -173,23 +190,32 @@ class SyncDeliveries(DeliveryPrograms[Driver]):
         turn = self.take_turn(delivery, key, **options)
         now = options.get("now")
         if isinstance(turn, Turn) and turn.in_doubt and probe is not None:
-            state = _probed(turn, probe(turn))
-            if state is not None:
-                self._driver.run(self._mark(turn, state, None, now))
-                turn = _no_turn_after(turn, state)
+            try:
+                found = _probed(turn, probe(turn))
+            except BaseException as error:
+                self._end(turn, DeliveryState.UNCERTAIN, _text_of(error), now)
+                raise
+            if isinstance(found, DeliveryState):
+                self._driver.run(self._mark(turn, found, None, now))
+                turn = _no_turn_after(turn, found)
+            else:
+                turn = found
         if not isinstance(turn, Turn):
             yield turn
             return
         try:
             yield turn
         except BaseException as error:
-            state, text = _end_of(error)
-            try:
-                self._driver.run(self._mark(turn, state, text, now))
-            except Exception:
-                log.exception("could not mark %s as %s", turn, state)
+            self._end(turn, _end_of(error), _text_of(error), now)
             raise
         _warn_unless_marked(turn, self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now)))
+
+    def _end(self, turn: Turn, state: DeliveryState, text: str, now: datetime | None) -> None:
+        """Say how the turn has ended, in the course of an exception that must not be lost."""
+        try:
+            self._driver.run(self._mark(turn, state, text, now))
+        except Exception:
+            log.exception("could not mark %s as %s", turn, state)
 
 
 class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
@@ -246,23 +272,31 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
         turn = await self.take_turn(delivery, key, **options)
         now = options.get("now")
         if isinstance(turn, Turn) and turn.in_doubt and probe is not None:
-            state = _probed(turn, await probe(turn))
-            if state is not None:
-                await self._driver.run(self._mark(turn, state, None, now))
-                turn = _no_turn_after(turn, state)
+            try:
+                found = _probed(turn, await probe(turn))
+            except BaseException as error:
+                await self._end(turn, DeliveryState.UNCERTAIN, _text_of(error), now)
+                raise
+            if isinstance(found, DeliveryState):
+                await self._driver.run(self._mark(turn, found, None, now))
+                turn = _no_turn_after(turn, found)
+            else:
+                turn = found
         if not isinstance(turn, Turn):
             yield turn
             return
         try:
             yield turn
         except BaseException as error:
-            state, text = _end_of(error)
-            # P14: a cancelled block still says how it ended; the mark names the fence, so it can harm nobody
-            await _finish(self._driver.run(self._mark(turn, state, text, now)), f"{turn} as {state}")
+            await self._end(turn, _end_of(error), _text_of(error), now)
             raise
         _warn_unless_marked(
             turn, await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
         )
+
+    async def _end(self, turn: Turn, state: DeliveryState, text: str, now: datetime | None) -> None:
+        # P14: a cancelled block still says how it ended; the mark names the fence, so it can harm nobody
+        await _finish(self._driver.run(self._mark(turn, state, text, now)), f"{turn} as {state}")
 
 
 async def _finish(work: Any, what: str) -> None:

@@ -45,18 +45,19 @@ class InboxPrograms(Telling[D], Generic[D]):
 
 
 def _check(inbox: Inbox, one: Arrival) -> None:
-    texts: tuple[Any, ...] = (one.source, one.event_id, one.ordering_key or "")
+    source, event_id, body, _, ordering_key = one
+    texts: tuple[Any, ...] = (source, event_id) if ordering_key is None else (source, event_id, ordering_key)
     for text in texts:
-        if not isinstance(text, str) or "\0" in text or not (one.source and one.event_id):
+        if not isinstance(text, str) or "\0" in text or not (source and event_id):
             raise CallError(f"{inbox}: an event has a source and an id, both texts without NUL, not {one!r}")
         if not text.isascii():
             text.encode()
-    if one.ordering_key == "":
+    if ordering_key == "":
         raise CallError(
             f"{inbox}: an ordering key is a text, or None for an event in no line, not '' as in {one!r}"
         )
-    if not isinstance(one.body, bytes):
-        raise CallError(f"{inbox}: the body of an event is its raw bytes, not {type(one.body).__name__}")
+    if not isinstance(body, bytes):
+        raise CallError(f"{inbox}: the body of an event is its raw bytes, not {type(body).__name__}")
 
 
 class SyncInbox(InboxPrograms[Driver]):
@@ -92,10 +93,7 @@ class AsyncInbox(InboxPrograms[AsyncDriver]):
         """Keep an event, once; when this returns it is durable."""
         if now is not None:
             return (await self.receive_many(inbox, [arrival], now))[0]
-        received = await self._gathering(inbox).submit(arrival)
-        if not received.duplicate:
-            self._driver.wake(inbox.work)
-        return received
+        return await self._gathering(inbox).submit(arrival)
 
     def _gathering(self, inbox: Inbox) -> Gathered[Arrival, Received]:
         kept: Any = self._driver.__dict__

@@ -1,11 +1,13 @@
 """Redis and Valkey through redis-py, sync and async, on a client of the caller's.
 
 redis-py repeats a command whose answer did not come, which would turn *moved* into *already* without anyone knowing.
-So a command is sent here once, on a connection from the client's own pool; no answer is AcknowledgementLost.
+So a command is sent here once, on a connection from the client's own pool; no answer is AcknowledgementLost. Replies are
+read as bytes, whatever the client decodes: a field that is no text must not fail a call that has been decided already.
 On a cluster the client chooses the node, and its own retries stay in force.
 """
 
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -16,7 +18,22 @@ from raceproof.driver import AsyncDriver, Driver
 from raceproof.moves import RedisMoves
 from raceproof.statement import AcknowledgementLost, Rows, Statement
 
+_pack: Callable[[Any], bytes] | None
+try:
+    from hiredis import pack_command as _pack
+except ImportError:
+    _pack = None
+
 _CUT_OFF = (redis.ConnectionError, redis.TimeoutError, OSError)
+_PACKS_LIKE_US = {
+    redis.Connection,
+    redis.SSLConnection,
+    redis.UnixDomainSocketConnection,
+    redis.asyncio.Connection,
+    redis.asyncio.SSLConnection,
+    redis.asyncio.UnixDomainSocketConnection,
+}
+"""Connections that would pack a command just so, after having looked at each of its arguments."""
 
 
 @cache
@@ -30,6 +47,14 @@ def _command(statement: Statement, whole: bool = False) -> tuple[Any, ...]:
         return (statement.text, *statement.params)
     script = ("EVAL", statement.text) if whole else ("EVALSHA", _sha(statement.text))
     return (*script, len(statement.keys), *statement.keys, *statement.params)
+
+
+def _send(connection: Any, statement: Statement, whole: bool = False) -> Any:
+    """Send a command; on an async connection, something to wait for."""
+    command = _command(statement, whole)
+    if _pack is not None and type(connection) in _PACKS_LIKE_US:
+        return connection.send_packed_command((_pack(command),))
+    return connection.send_command(*command)
 
 
 def rows_of(statement: Statement, reply: Any) -> Rows:
@@ -60,11 +85,11 @@ class RedisClient(Driver):
     def _once(self, connection: Any, statement: Statement) -> Any:
         try:
             try:
-                connection.send_command(*_command(statement))
-                return connection.read_response()
+                _send(connection, statement)
+                return connection.read_response(disable_decoding=True)
             except redis.exceptions.NoScriptError:
-                connection.send_command(*_command(statement, whole=True))
-                return connection.read_response()
+                _send(connection, statement, whole=True)
+                return connection.read_response(disable_decoding=True)
         except _CUT_OFF as error:
             connection.disconnect()
             raise AcknowledgementLost from error
@@ -97,11 +122,11 @@ async def once(connection: Any, statement: Statement) -> Any:
         await connection.connect()
     try:
         try:
-            await connection.send_command(*_command(statement))
-            return await connection.read_response()
+            await _send(connection, statement)
+            return await connection.read_response(disable_decoding=True)
         except redis.exceptions.NoScriptError:
-            await connection.send_command(*_command(statement, whole=True))
-            return await connection.read_response()
+            await _send(connection, statement, whole=True)
+            return await connection.read_response(disable_decoding=True)
     except _CUT_OFF as error:
         await connection.disconnect(nowait=True)
         raise AcknowledgementLost from error

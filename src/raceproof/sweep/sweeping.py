@@ -185,10 +185,17 @@ class Sweep:
             if claim.serial:
                 line = line_key(claim, serial, member)
                 (place,) = yield Statement("sweep.line", "ZRANK", (line, member))
-                if place:
-                    continue  # it follows when it is first
+                if place and (yield from self._moves_up(claim, line)):
+                    continue
             lost.append(member)
         return lost
+
+    def _moves_up(self, claim: Claimable[Any], line: str) -> Program[bool]:
+        """Whether those behind the first of a line will follow: not if its row is gone."""
+        ((first,),) = yield Statement("sweep.line", "ZRANGE", (line, 0, 0))
+        row = self._moves(claim).row_of_text(claim.lifecycle, text_of(first))
+        (status,) = yield Statement("sweep.first", "HGET", (row, claim.lifecycle.column))
+        return text_of(status) in claim.open
 
     # Attempts
 

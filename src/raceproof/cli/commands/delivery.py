@@ -10,6 +10,7 @@ from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import ExitCode, Failure
 from raceproof.cli.keys import Key, parse_key, written_key
 from raceproof.cli.location import Location
+from raceproof.cli.looking import delivery_state
 from raceproof.cli.options import (
     app_option,
     debug_option,
@@ -24,7 +25,6 @@ from raceproof.cli.things import find_thing, need_tenant
 
 _COLUMNS = ("key", "state", "holder", "since", "attempts", "error")
 _STYLES = {"uncertain": "bold red", "sending": "yellow", "delivered": "green", "failed": "yellow"}
-_MOST = 100_000
 
 
 @click.command(
@@ -110,28 +110,38 @@ def _resolved(
     store: Store, asked: Delivery, key: Key, arrived: bool, by: str
 ) -> tuple[dict[str, Any], ExitCode]:
     answer = store.resolve(asked, key, arrived=arrived, by=by)
-    wanted = DeliveryState.DELIVERED if arrived else DeliveryState.FAILED
     match answer:
         case Marked():
-            code = ExitCode.OK
+            return {"key": key, "outcome": answer.outcome, "message": ""}, ExitCode.OK
         case Missing():
-            raise Failure(f"{asked} of {key!r}: there is no such row in {asked.table}", ExitCode.NOT_FOUND)
-        case NoTurn(state=state) if state is wanted:
-            code = ExitCode.OK  # somebody has said so already
+            raise _missing(asked, key)
+        case NoTurn(state=state):
+            return _nothing_to_resolve(asked, key, state, arrived, answer.outcome)
         case _:
-            code = ExitCode.REFUSED
-    message = f"{asked} of {key!r} is {answer.outcome}, not uncertain: there is nothing to resolve"
-    return {"key": key, "outcome": answer.outcome, "message": "" if code == ExitCode.OK else message}, code
+            return {"key": key, "outcome": answer.outcome, "message": str(answer)}, ExitCode.REFUSED
 
 
 def _foreseen(store: Store, asked: Delivery, key: Key, arrived: bool) -> tuple[dict[str, Any], ExitCode]:
-    found = {
-        tuple(map(str, one.key)) if isinstance(one.key, tuple) else str(one.key): one.state
-        for one in store.deliveries(asked, _MOST)
-    }
-    state = found.get(key)
+    state = delivery_state(store, asked, key)
+    if state is None:
+        raise _missing(asked, key)
     if state == DeliveryState.UNCERTAIN:
-        word = DeliveryState.DELIVERED if arrived else DeliveryState.FAILED
-        return {"key": key, "outcome": f"would be {word}", "message": ""}, ExitCode.OK
-    message = f"{asked} of {key!r} is not uncertain" + (f", it is {state}" if state else "")
-    return {"key": key, "outcome": "would be refused", "message": message}, ExitCode.REFUSED
+        return {"key": key, "outcome": f"would be {_end(arrived)}", "message": ""}, ExitCode.OK
+    return _nothing_to_resolve(asked, key, state, arrived, "would be refused")
+
+
+def _nothing_to_resolve(
+    asked: Delivery, key: Key, state: str, arrived: bool, outcome: str
+) -> tuple[dict[str, Any], ExitCode]:
+    if state == _end(arrived):  # somebody has said so already
+        return {"key": key, "outcome": state, "message": ""}, ExitCode.OK
+    message = f"{asked} of {key!r} is {state}, not uncertain: there is nothing to resolve"
+    return {"key": key, "outcome": outcome, "message": message}, ExitCode.REFUSED
+
+
+def _end(arrived: bool) -> DeliveryState:
+    return DeliveryState.DELIVERED if arrived else DeliveryState.FAILED
+
+
+def _missing(asked: Delivery, key: Key) -> Failure:
+    return Failure(f"{asked} of {key!r}: there is no such row in {asked.table}", ExitCode.NOT_FOUND)

@@ -6,8 +6,6 @@ from typing import Any, cast
 import click
 
 from raceproof import Attempts, Delivery, Inbox, Lease, inbox_ddl, lease_ddl
-from raceproof.attempts.redis import SCRIPT as ATTEMPT_SCRIPT
-from raceproof.claims.redis import SCRIPT as CLAIM_SCRIPT
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, url_option
@@ -15,24 +13,13 @@ from raceproof.cli.programs import Asked, statements_for
 from raceproof.cli.statements import Shown, statements_of
 from raceproof.cli.target import find_lifecycles
 from raceproof.cli.things import WORDS, Target, find_things
-from raceproof.deliveries.redis import SCRIPT as DELIVERY_SCRIPT
 from raceproof.guard import drop_ddl, guard_ddl
-from raceproof.inbox.redis import SCRIPT as INBOX_SCRIPT
-from raceproof.leases.redis import SCRIPT as LEASE_SCRIPT
-from raceproof.lua import constants_of
-from raceproof.moves.redis import GUARDS, SCRIPT, RedisMoves
-from raceproof.moves.redis_index import LEAVE
+from raceproof.moves.redis import RedisMoves
 from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
 
 _OTHERS = (Delivery, Attempts, Lease, Inbox)
-_SCRIPTS: dict[type[Any], str] = {
-    Delivery: DELIVERY_SCRIPT,
-    Attempts: ATTEMPT_SCRIPT,
-    Lease: LEASE_SCRIPT,
-    Inbox: INBOX_SCRIPT,
-}
 
 
 @click.command(
@@ -127,12 +114,8 @@ def _parts(
         for move in spec.moves.values():
             for shown in statements_of(move, kind):
                 yield _title(f"{move} {shown.name}", shown), _text(shown)
-        if kind == "redis":
-            yield "the script of each move, after its constants", GUARDS + LEAVE + SCRIPT
         for claim in spec.claims.values():
             yield from _shown_parts(claim, kind)
-        if kind == "redis" and spec.claims:
-            yield "the script of claims", CLAIM_SCRIPT
 
 
 def _other_parts(
@@ -154,10 +137,6 @@ def _other_parts(
     yield from _shown_parts(thing, kind)
     if isinstance(thing, Inbox):
         yield from _shown_parts(thing.work, kind)
-    if kind == "redis":
-        yield f"the script of {WORDS[type(thing)]}", _SCRIPTS[type(thing)]
-        if isinstance(thing, Inbox):
-            yield "the script of claims", CLAIM_SCRIPT
 
 
 def _shown_parts(thing: Asked, kind: str) -> Iterator[tuple[str, str]]:
@@ -173,7 +152,7 @@ def _text(shown: Shown) -> str:
     if shown.keys:
         arguments = [f"KEYS[{i}] {key}" for i, key in enumerate(shown.keys, 1)]
         arguments += [f"ARGV[{i}] {value or repr('')}" for i, value in enumerate(shown.parameters, 1)]
-        return "\n".join([*map(_comment, arguments), constants_of(shown.text)]).rstrip()
+        return "\n".join([*map(_comment, arguments), shown.text])
     if shown.parameters and " " not in shown.text:  # a command of Redis
         return _comment(" ".join((shown.text, *shown.parameters)))
     sign = "?" if "?1" in shown.text else "$"

@@ -1,6 +1,5 @@
 """`raceproof stuck`: what does not go on by itself, since when, and the command that repairs it."""
 
-import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from raceproof.cli.options import (
     url_option,
 )
 from raceproof.cli.output import print_rows, printable
+from raceproof.cli.pasting import Pasting
 from raceproof.cli.stores import open_store
 from raceproof.cli.things import Target, find_things, need_tenant
 from raceproof.look import moment
@@ -80,48 +80,52 @@ def stuck(
     for target in targets:
         need_tenant(target.thing, tenant)
     rows: list[dict[str, Any]] = []
+    unseen: list[str] = []
+    pasting = Pasting(tenant, key_separator)
     with open_store(location, None, tenant) as store:
         for target in targets:
             try:
-                rows += [one._asdict() for one in _stuck(store, target, limit, key_separator)]
+                rows += [one._asdict() for one in _stuck(store, target, limit, pasting)]
             except CallError as error:  # Redis cannot be searched for everything
+                unseen.append(target.name)
                 click.echo(printable(f"not looked at: {error}"), err=True)
     if output == "table":
         rows = [{**row, "key": written_key(row["key"], key_separator)} for row in rows]
     print_rows(output, _COLUMNS, rows, {}, lambda row: written_key(row["key"], key_separator))
     if rows:
         context.exit(ExitCode.PROBLEMS)
-    click.echo("nothing is stuck", err=True)
+    if unseen:
+        told = f"nothing is stuck as far as could be looked at; nobody knows about {', '.join(unseen)}"
+        click.echo(printable(told), err=True)
+    else:
+        click.echo("nothing is stuck", err=True)
 
 
-def _stuck(store: Store, target: Target[Any], limit: int, separator: str) -> Iterator[Stuck]:
+def _stuck(store: Store, target: Target[Any], limit: int, pasting: Pasting) -> Iterator[Stuck]:
     match target.thing:
         case Claimable():
-            yield from _claims(store, target, limit, separator)
+            yield from _claims(store, target, limit, pasting)
         case Delivery():
-            yield from _deliveries(store, target, limit, separator)
+            yield from _deliveries(store, target, limit, pasting)
         case Attempts():
-            yield from _attempts(store, target, limit)
+            yield from _attempts(store, target, limit, pasting)
         case Inbox():
-            yield from _events(store, target, limit, separator)
+            yield from _events(store, target, limit, pasting)
 
 
-def _claims(store: Store, target: Target[Claimable[Any]], limit: int, separator: str) -> Iterator[Stuck]:
+def _claims(store: Store, target: Target[Claimable[Any]], limit: int, pasting: Pasting) -> Iterator[Stuck]:
     claim = target.thing
     spent = store._driver.run(reading(spent_rows(store, claim, limit)))
     for row in spent:
         if claim.exhausted is not None:
-            why, repair = "out of attempts", f"raceproof sweep {target.written} --yes"
+            why, repair = "out of attempts", pasting.command("sweep", target, "--yes")
         else:
-            why, repair = (
-                "out of attempts, and its claim has no way out for it",
-                _exits(target, row, separator),
-            )
+            why = "out of attempts, and its claim has no way out for it"
+            repair = pasting.move(target, _exits(claim, row.status), row.key)
         yield Stuck(target.name, row.key, why, row.since, row.status, None, repair)
     told = {row.key for row in spent}
     for one in store.claims(claim, limit):
         if one.stale and one.key not in told:
-            key = shlex.quote(written_key(one.key, separator))
             yield Stuck(
                 target.name,
                 one.key,
@@ -129,28 +133,21 @@ def _claims(store: Store, target: Target[Claimable[Any]], limit: int, separator:
                 one.until.astimezone(UTC),
                 one.status,
                 one.holder,
-                f"raceproof claims {target.written} --release {key} --reason …",
+                pasting.command("claims", target, pasting.named("--release", one.key), "--reason …"),
             )
 
 
-def _exits(target: Target[Claimable[Any]], row: Any, separator: str) -> str:
+def _exits(claim: Claimable[Any], status: str) -> list[str]:
     """The moves that a person can make instead."""
-    claim = target.thing
-    spec = claim.lifecycle
-    ways = [
-        name
-        for name in spec.moves_from.get(str(row.status), ())
-        if claim.move is None or name != claim.move.name
-    ]
-    key = shlex.quote(written_key(row.key, separator))
-    return f"raceproof move --app {target.app} {spec.name} {'|'.join(ways) or '(no move)'} {key}"
+    ways = claim.lifecycle.moves_from.get(str(status), ())
+    return [name for name in ways if claim.move is None or name != claim.move.name]
 
 
-def _deliveries(store: Store, target: Target[Delivery], limit: int, separator: str) -> Iterator[Stuck]:
+def _deliveries(store: Store, target: Target[Delivery], limit: int, pasting: Pasting) -> Iterator[Stuck]:
     then = {"resend": "; the next try sends again", "probe": "; the next try asks first", "hold": ""}
     for one in store.deliveries(target.thing, limit):
         if one.state == DeliveryState.UNCERTAIN:
-            key = shlex.quote(written_key(one.key, separator))
+            ended = (pasting.named("--resolve", one.key), "--arrived|--not-arrived")
             yield Stuck(
                 target.name,
                 one.key,
@@ -158,11 +155,11 @@ def _deliveries(store: Store, target: Target[Delivery], limit: int, separator: s
                 one.since,
                 one.state,
                 one.holder,
-                f"raceproof delivery {target.written} --resolve {key} --arrived|--not-arrived",
+                pasting.command("delivery", target, *ended),
             )
 
 
-def _attempts(store: Store, target: Target[Attempts], limit: int) -> Iterator[Stuck]:
+def _attempts(store: Store, target: Target[Attempts], limit: int, pasting: Pasting) -> Iterator[Stuck]:
     found = target.thing
     spec = found.lifecycle
     for parts in store._driver.run(reading(overdue(store, found, limit))):
@@ -170,15 +167,14 @@ def _attempts(store: Store, target: Target[Attempts], limit: int) -> Iterator[St
         key = own if len(own) > 1 else own[0]
         row = store.for_tenant(parts[0] if spec.tenant else None).read(spec, key) or {}
         began = row.get(found.started or "")
-        repair = f"raceproof sweep {target.written} --yes"
+        repair = pasting.command("sweep", target, "--yes")
         if found.expire is None:
             repair = f"declare expire= for it; the next attempt of {row.get(found.owner)} ends it too"
         since = None if began is None else moment(began)
         yield Stuck(target.name, key, "its time is over", since, row.get(spec.column), None, repair)
 
 
-def _events(store: Store, target: Target[Inbox], limit: int, separator: str) -> Iterator[Stuck]:
+def _events(store: Store, target: Target[Inbox], limit: int, pasting: Pasting) -> Iterator[Stuck]:
     for source, event_id, status, _, received, holder, _ in store.inbox_events(target.thing, "dead", limit):
-        key = shlex.quote(separator.join((source, event_id)))
-        repair = f"raceproof inbox {target.written} --revive {key}"
+        repair = pasting.command("inbox", target, pasting.named("--revive", (source, event_id)))
         yield Stuck(target.name, (source, event_id), "dead", moment(received), status, holder, repair)

@@ -20,7 +20,7 @@ from raceproof.testing.explorer.expiries import Spans
 from raceproof.testing.explorer.ground import Tables, frozen, statements
 from raceproof.testing.explorer.virtual import EPOCH
 
-_LEARNT = ("move.partitioned", "move.types")
+_LEARNT = ("move.table", "move.types")
 _TYPES = {"text": "text", "number": "bigint", "time": "timestamptz"}
 _PLACE = re.compile(r"'\(\d+,\d+\)'")
 _CLOCKS = ("clock_timestamp", "statement_timestamp", "transaction_timestamp", "now")

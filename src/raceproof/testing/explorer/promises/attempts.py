@@ -14,13 +14,13 @@ def keeps_attempts(world: World, attempts: Attempts) -> None:
     still_open = {str(status) for status in attempts.open}
 
     def one_open(moment: Moment) -> object:
-        owners: dict[str, tuple[str, ...]] = {}
+        owners: dict[tuple[str, ...], tuple[str, ...]] = {}
         for key, row in rows_of(moment.tables, spec.table, spec.key_columns).items():
-            owner = str(row.get(attempts.owner))
+            owner = tuple(str(row.get(column)) for column in attempts.owner_columns)
             if str(row.get(spec.column)) not in still_open or not _is_fresh(attempts, row, moment.clock):
                 continue
             if owner in owners:
-                return f"{owner} has two open attempts, {named(owners[owner])} and {named(key)}"
+                return f"{named(owner)} has two open attempts, {named(owners[owner])} and {named(key)}"
             owners[owner] = key
         return True
 

@@ -1,0 +1,63 @@
+"""Commands as they can be pasted into a shell: with the tenant, and a separator that no part of a key contains."""
+
+import itertools
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from raceproof.cli.keys import written_key
+from raceproof.cli.things import Target, tenant_column
+
+_SEPARATORS = (";", "|", "/", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Pasting:
+    """How whoever asked has named the rows."""
+
+    tenant: str | None = None
+    separator: str = ","
+
+    def command(self, name: str, target: Target[Any], *words: str) -> str:
+        """A command about a target, with further words that are written for a shell already."""
+        return " ".join(("raceproof", name, *self._at(target), shlex.quote(target.name), *words))
+
+    def move(self, target: Target[Any], moves: Iterable[str], key: Any) -> str:
+        """A move of a row; where there are several, a person has to choose one."""
+        spec = target.thing.lifecycle
+        ways = "|".join(map(shlex.quote, moves)) or "(no move)"
+        words = ("raceproof", "move", *self._at(target), shlex.quote(spec.name), ways)
+        *separator, written = self._key(key)
+        end_of_options = ("--",) if written.lstrip("'").startswith("-") else ()
+        return " ".join((*words, *separator, *end_of_options, written))
+
+    def named(self, option: str, key: Any) -> str:
+        """The option that names a row."""
+        *separator, written = self._key(key)
+        return " ".join((*separator, option, written))
+
+    def _at(self, target: Target[Any]) -> Iterator[str]:
+        yield from ("--app", shlex.quote(target.app))
+        if self.tenant is not None and tenant_column(target.thing):
+            yield from ("--tenant", shlex.quote(self.tenant))
+
+    def _key(self, key: Any) -> Iterator[str]:
+        if not isinstance(key, tuple):
+            yield shlex.quote(str(key))
+            return
+        separator = separator_for(key, self.separator)
+        if separator != ",":
+            yield from ("--key-separator", shlex.quote(separator))
+        yield shlex.quote(written_key(key, separator))
+
+
+def separator_for(key: tuple[Any, ...], wanted: str) -> str:
+    """What stands between the parts of a key, so that they come apart again as they were."""
+    parts = [str(part) for part in key]
+    others = (f"<{number}>" for number in itertools.count(1))  # no end of one is the beginning of another
+    return next(
+        separator
+        for separator in itertools.chain((wanted, ",", *_SEPARATORS), others)
+        if separator and separator.join(parts).split(separator) == parts
+    )
