@@ -37,6 +37,8 @@ class Gathered(Generic[A, B]):
             turn = [entry for entry in turn if not entry[1].done()]
             if turn:
                 await self._answer(turn)
+                # those who were answered go on first; what is in hand by then joins the next turn
+                await asyncio.sleep(0)
 
     async def _answer(self, turn: list[tuple[A, "asyncio.Future[B]"]]) -> None:
         try:

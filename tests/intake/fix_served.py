@@ -9,7 +9,7 @@ import uvicorn
 from aiohttp import web
 
 from raceproof.intake import Arrival, Endpoint
-from raceproof.intake.aiohttp import aiohttp_handler
+from raceproof.intake.aiohttp import aiohttp_handler, aiohttp_server
 from raceproof.intake.asgi import asgi_app
 
 Serve = Callable[[Endpoint], AbstractAsyncContextManager[int]]
@@ -21,6 +21,19 @@ async def by_aiohttp(endpoint: Endpoint) -> AsyncIterator[int]:
     app = web.Application()
     app.router.add_post("/events", aiohttp_handler(endpoint))
     runner = web.AppRunner(app, access_log=None, lingering_time=0.05, shutdown_timeout=0.05)
+    async with _running(runner) as port:
+        yield port
+
+
+@asynccontextmanager
+async def by_aiohttp_alone(endpoint: Endpoint) -> AsyncIterator[int]:
+    server = aiohttp_server({"/events": endpoint}, lingering_time=0.05)
+    async with _running(web.ServerRunner(server, shutdown_timeout=0.05)) as port:
+        yield port
+
+
+@asynccontextmanager
+async def _running(runner: web.BaseRunner) -> AsyncIterator[int]:
     await runner.setup()
     with _listening() as listening:
         try:
@@ -51,7 +64,11 @@ async def by_uvicorn(endpoint: Endpoint) -> AsyncIterator[int]:
             await server.shutdown(sockets=[listening])
 
 
-SERVERS: dict[str, Serve] = {"aiohttp": by_aiohttp, "uvicorn": by_uvicorn}
+SERVERS: dict[str, Serve] = {
+    "aiohttp": by_aiohttp,
+    "aiohttp alone": by_aiohttp_alone,
+    "uvicorn": by_uvicorn,
+}
 
 
 def _listening() -> socket.socket:

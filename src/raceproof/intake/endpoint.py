@@ -126,7 +126,8 @@ class Endpoint:
                 answer = await self._receive(arrival)
             except Exception as error:
                 raise self._failed(error, arrival.event_id) from None
-            return self._told(OK, Reason.RECEIVED if answer is None else self._outcome(answer, arrival))
+            outcome = Reason.RECEIVED if answer is None else self._outcome(answer, arrival)
+            return OK if self._on_reply is None else self._told(OK, outcome)
         except _Refused as refused:
             return self._told(REPLIES[refused.reason], refused.reason)
         finally:
