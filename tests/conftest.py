@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from raceproof.testing import PostgresServer, ServerMissing, ValkeyServer, postgres, valkey
@@ -46,6 +47,25 @@ def postgres_server() -> Iterator[PostgresServer]:
     """The newest PostgreSQL that there is. Take a database of your own: `postgres_server.database()`."""
     with postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def _emptied_again_and_again(postgres_server: PostgresServer) -> str:
+    return postgres_server.database()
+
+
+@pytest.fixture
+def empty_postgres(_emptied_again_and_again: str) -> str:
+    """The URL of a database with nothing in it, which is had sooner than one of your own: what others made there is gone."""
+    with psycopg.connect(_emptied_again_and_again, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+        connection.execute("GRANT USAGE ON SCHEMA public TO public")
+    return _emptied_again_and_again
 
 
 @pytest.fixture(scope="session")

@@ -79,12 +79,13 @@ class Instance:
         self._command = [sys.executable, "-m", *command]
         # a start is as quick as that of an installed program, also where nothing compiled is kept
         compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
-        self._environment = {**os.environ, **compiled, **environment}
+        self._environment = {**os.environ, **(compiled if sys.dont_write_bytecode else {}), **environment}
         self._process: subprocess.Popen[bytes] | None = None
-        self.starts = 0
+        self._began = 0
 
     def start(self) -> None:
         with self.log.open("ab") as log:
+            self._began = log.tell()
             self._process = subprocess.Popen(
                 self._command,
                 env=self._environment,
@@ -93,7 +94,12 @@ class Instance:
                 stderr=log,
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
-        self.starts += 1
+
+    def said(self) -> str:
+        """What it has written since its last start."""
+        with self.log.open("rb") as log:
+            log.seek(self._began)
+            return log.read().decode(errors="replace")
 
     @property
     def running(self) -> bool:

@@ -177,8 +177,8 @@ class Trouble:
 
 
 def _works(worker: Instance) -> bool:
-    """It says so once after each start."""
-    return worker.log.read_text(errors="replace").count(f"{worker.name} works,") == worker.starts
+    """It says so after each start; those that are killed before they say it do not count against the next."""
+    return f"{worker.name} works," in worker.said()
 
 
 def _environment(plan: Plan, url: str, ai_url: str, key: str) -> dict[str, str]:

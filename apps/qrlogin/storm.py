@@ -241,8 +241,7 @@ class _Progress:
         self._enough = 0
 
     async def __call__(self, ingest: Instance) -> bool:
-        at_work = ingest.log.read_text(errors="replace").count("at work") == ingest.starts
-        if not at_work or self._crowd.logged_in < self._enough:
+        if "at work" not in ingest.said() or self._crowd.logged_in < self._enough:
             return False
         self._enough = self._crowd.logged_in + self._step
         return True

@@ -5,7 +5,7 @@
     async def test_the_page_shows_it(browser: Browser) -> None:
         page = await browser.page("http://127.0.0.1:8080/", phone=True, dark=True)
         await page.get_by_role("button", name="Go").click()
-        await browser.picture(page, Path("page.png"))
+        await browser.picture(page, os.environ.get("PICTURES"), "page")
 
 A test fails if a page asks for anything off this machine, or writes an error to its console. The browser is that of
 RACEPROOF_CHROMIUM, or one on the PATH, or the npm package @sparticuz/chromium, unpacked once into the user's cache folder.
@@ -125,11 +125,12 @@ class Browser:
             await page.goto(url)
         return page
 
-    async def picture(self, page: Page, path: Path, whole: bool = True) -> Path:
-        """A screenshot as PNG."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        await page.screenshot(path=path, full_page=whole, animations="disabled", type="png")
-        return path
+    async def picture(self, page: Page, folder: str | None, name: str) -> None:
+        """A screenshot as PNG in the folder, if somebody wants to look."""
+        if folder:
+            path = Path(folder) / f"{name}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            await page.screenshot(path=path, full_page=True, animations="disabled", type="png")
 
     def blameless(self) -> None:
         """Fails if a page did something wrong that nobody expected."""

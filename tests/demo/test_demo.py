@@ -132,16 +132,21 @@ def test_no_color_takes_the_colours_and_leaves_the_words() -> None:
     assert COLOUR.search(on_a_terminal(80, "--only", "commands", "--seconds", "1"))
 
 
+def interrupt(demo: "subprocess.Popen[str]") -> None:
+    """The terminal sends SIGINT to everybody; the demo says so and exits with 130."""
+    os.killpg(demo.pid, signal.SIGINT)
+    _, stderr = demo.communicate()
+    assert demo.returncode == 130
+    assert "Traceback" not in stderr
+    assert stderr.endswith("interrupted\n")
+
+
 def test_ctrl_c_ends_all_processes_without_a_traceback(tmp_path: Path) -> None:
     """The terminal sends SIGINT to everybody; the demo says so, exits with 130 and leaves nothing behind."""
     with racing(tmp_path) as demo:
         children = children_of(demo.pid)
         assert len(children) == 14
-        os.killpg(demo.pid, signal.SIGINT)
-        _, stderr = demo.communicate()
-    assert demo.returncode == 130
-    assert "Traceback" not in stderr
-    assert stderr.endswith("interrupted\n")
+        interrupt(demo)
     assert not [child for child in children if is_alive(child)]
     assert list(tmp_path.iterdir()) == []
 
@@ -246,11 +251,7 @@ def test_ctrl_c_in_a_scene_ends_all_processes_also_a_paused_one(tmp_path: Path, 
         assert len(children) == 2 * len(SCENES[scenario].cast) + 2
         if scenario != "callback-poller":
             wait_for_a_paused_one(children)
-        os.killpg(demo.pid, signal.SIGINT)
-        _, stderr = demo.communicate()
-    assert demo.returncode == 130
-    assert "Traceback" not in stderr
-    assert stderr.endswith("interrupted\n")
+        interrupt(demo)
     assert not [child for child in children if is_alive(child)]
     assert list(tmp_path.iterdir()) == []
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.generate_docs import EXAMPLES, ROOT, fill, pages, parts, printed
+from tools import generate_docs
+from tools.generate_docs import EXAMPLES, ROOT, fill, pages, parts
 
 WRITTEN = [*pages(), *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
 
@@ -41,7 +42,7 @@ def test_the_generated_parts_of_a_page_are_fresh(page: Path) -> None:
 def test_an_example_runs_and_a_page_shows_what_it_prints(example: Path) -> None:
     """What it shows is fresh by the test above; what prints nothing is there for the others."""
     shown = {part for page in pages() for part in parts(page.read_text(encoding="utf-8"))}
-    assert bool(printed(example.name)) == (f"output {example.name}" in shown)
+    assert bool(generate_docs.printed(example.name)) == (f"output {example.name}" in shown)
     assert any(example.name in part.split() for part in shown)
 
 

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raceproof import Claim, Delivery, Lifecycle, NotSent, Worker, claim, move
+from raceproof import Claim, Delivery, Lifecycle, Worker, claim, move
 from raceproof.errors import CallError
-from raceproof.testing.explorer import Connection, EffectRefused, Explorer, Limits, World
+from raceproof.testing.explorer import Connection, Explorer, Limits, World
 from raceproof.testing.explorer.action import WAIT, Action, Fate, parsed, written
+from tests.explorer.worlds import post
 
 
 class Status(StrEnum):
@@ -94,15 +95,10 @@ def deliveries(world: World) -> None:
     world.row(letters, "x", state="ready")
     send = world.effect("send")
 
-    async def post(db: Connection) -> None:
-        async with db.deliver_once(letters, "x") as turn:
-            if turn.won:
-                try:
-                    await send("x")
-                except EffectRefused as error:
-                    raise NotSent from error
+    async def postman(db: Connection) -> None:
+        await post(db, letters, send)
 
-    world.process(name="postman", times=2)(post)
+    world.process(times=2)(postman)
     world.never_twice(send)
 
 

@@ -13,7 +13,7 @@ import redis
 import redis.asyncio
 
 from raceproof import AsyncStore, Moved, Spec, bind, connect
-from tests.contract.grounds import Caller, Ground, open_ground
+from tests.contract.grounds import Caller, Ground, asked_ground, open_ground
 from tests.contract.orders import orders
 from tests.faults.fix_cancel import cancelled_at
 
@@ -41,12 +41,7 @@ CALLS: dict[str, Call] = {
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.replace(" ", "-"))
 async def ground(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
     """An async store of each kind."""
-    async with open_ground(
-        request.param,
-        lambda: request.getfixturevalue("postgres_server"),
-        lambda: request.getfixturevalue("valkey_server"),
-        tmp_path,
-    ) as found:
+    async with asked_ground(request, tmp_path) as found:
         yield found
 
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from raceproof import Arrival, AsyncStore, connect, history_ddl, inbox_ddl, lease_ddl, spec_of
 from raceproof.schema import claim_index_ddl
 from raceproof.schema.history import Dialect
-from raceproof.testing import PostgresServer, ValkeyServer
+from raceproof.testing import ValkeyServer
 from raceproof.web import Access, Dashboard, audit_ddl, dashboard
 from tests.web import shop
 from tests.web.shop import Login, Order
@@ -149,8 +149,7 @@ async def sqlite_shop(folder: Path) -> AsyncIterator[Shop]:
 
 
 @asynccontextmanager
-async def postgres_shop(server: PostgresServer) -> AsyncIterator[Shop]:
-    url = server.database()
+async def postgres_shop(url: str) -> AsyncIterator[Shop]:
     raw = await asyncpg.connect(url)
     try:
         await raw.execute(tables("postgres"))
@@ -176,7 +175,7 @@ async def any_shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     if request.param == "sqlite":
         opening = sqlite_shop(tmp_path)
     elif request.param == "postgres":
-        opening = postgres_shop(request.getfixturevalue("postgres_server"))
+        opening = postgres_shop(request.getfixturevalue("empty_postgres"))
     else:
         opening = valkey_shop(request.getfixturevalue("valkey_server"))
     async with opening as made:

@@ -121,7 +121,7 @@ async def main(rows: int) -> None:
 
         await compare("SQLite", embedded, rows)
     with postgres() as server:
-        await compare("PostgreSQL", lambda: postgres_shop(server), rows)
+        await compare("PostgreSQL", lambda: postgres_shop(server.database()), rows)
 
 
 if __name__ == "__main__":

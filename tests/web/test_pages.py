@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from raceproof.testing import PostgresServer
 from raceproof.web.looking.rows import MOST, PAGE, Count
 from raceproof.web.routes import ROUTES, Rule
 from tests.web.fix_shop import CANARY, HOSTILE, Shop, happen, item, postgres_shop, sqlite_shop, visitor
@@ -193,9 +192,9 @@ async def test_open_pages_are_told_when_something_changes(small_shop: Shop) -> N
 
 
 async def test_on_a_large_table_of_postgres_the_server_guesses_until_there_is_an_index(
-    postgres_server: PostgresServer,
+    empty_postgres: str,
 ) -> None:
-    async with postgres_shop(postgres_server) as made:
+    async with postgres_shop(empty_postgres) as made:
         await made.raw.execute(
             "INSERT INTO shop_orders (id, status) SELECT n, CASE WHEN n > 5 THEN 'NEW' ELSE 'FAILED' END "
             f"FROM generate_series(1, {3 * MOST}) AS n"
@@ -220,9 +219,9 @@ async def test_on_a_large_table_of_postgres_the_server_guesses_until_there_is_an
 
 
 async def test_with_the_indexes_that_the_pages_ask_for_they_show_the_same(
-    postgres_server: PostgresServer, tmp_path: Path
+    empty_postgres: str, tmp_path: Path
 ) -> None:
-    for opening in (postgres_shop(postgres_server), sqlite_shop(tmp_path)):
+    for opening in (postgres_shop(empty_postgres), sqlite_shop(tmp_path)):
         async with opening as made:
             await happen(made)
             board = made.board()

@@ -9,15 +9,12 @@ from sqlalchemy import Column, MetaData, String, Table, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from appkit.database import Moment, moment_value, open_database, store_now
-from raceproof.testing import PostgresServer
+from tests.apps.databases import empty_database
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'app.db'}"
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    return server.database()
+    return empty_database(request, tmp_path)
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from devices.service import Service, running
 from devices.settings import Settings, broker_options
 from devices.simulator import Simulator, Trouble, paths
 from raceproof.intake import Secret
-from raceproof.testing import MqttServer, PostgresServer, mqtt
+from raceproof.testing import MqttServer, mqtt
+from tests.apps.databases import empty_database
 
 SECRET = "a secret of at least sixteen"
 NODE = "gh-1/zone-1/node-1"
@@ -35,10 +36,7 @@ def broker() -> Iterator[MqttServer]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'devices.db'}"
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    return server.database()
+    return empty_database(request, tmp_path)
 
 
 class Running:

@@ -76,7 +76,7 @@ async def stores(
         return
     url = f"sqlite:///{tmp_path / 'marks.db'}"
     if request.param == "postgres":
-        url = request.getfixturevalue("postgres_server").database()
+        url = request.getfixturevalue("empty_postgres")
     async with (
         open_database(url, MIGRATIONS, lambda dialect: own_tables(dialect)[:1]) as database,
         connect(url) as other,

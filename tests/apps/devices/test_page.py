@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import uvicorn
@@ -37,9 +36,8 @@ async def served(service: Running) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_person_submits_a_command_and_sees_it_end(
-    settings_of: Callable[..., Settings], browser: Browser, tmp_path: Path
+    settings_of: Callable[..., Settings], browser: Browser
 ) -> None:
-    pictures = Path(PICTURES or tmp_path)
     async with (
         started(settings_of()) as service,
         simulated(service.settings, 6, Trouble(skip_ack=0, work=0.05)),
@@ -54,7 +52,7 @@ async def test_a_person_submits_a_command_and_sees_it_end(
         await page.get_by_role("button", name="Submit").click()
         await page.get_by_role("heading", name="Timeline").wait_for()
         await page.locator("p .badge", has_text="DONE").wait_for()
-        await browser.picture(page, pictures / "command.png")
+        await browser.picture(page, PICTURES, "command")
         overview = await browser.page(url)
         for number in range(8):
             await service.submit(f"c-{number}", node=f"gh-1/zone-1/node-{number % 5 + 1}", cmd="run_pump")
@@ -63,11 +61,11 @@ async def test_a_person_submits_a_command_and_sees_it_end(
             await service.reaches(f"c-{number}", "DONE", "NO_EFFECT")
         await service.reaches("bad-1", "INVALID")
         await overview.locator("td .badge", has_text="INVALID").wait_for()
-        await browser.picture(overview, pictures / "page.png")
+        await browser.picture(overview, PICTURES, "page")
         for name, phone, dark in (("phone", True, False), ("dark", False, True)):
             shown = await browser.page(url, phone=phone, dark=dark)
             assert await shown.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-            await browser.picture(shown, pictures / f"{name}.png")
+            await browser.picture(shown, PICTURES, name)
         nodes = await browser.page(url + "nodes.html")
         await nodes.get_by_text("ONLINE").first.wait_for()
-        await browser.picture(nodes, pictures / "nodes.png")
+        await browser.picture(nodes, PICTURES, "nodes")

@@ -20,11 +20,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
-from schemathesis.core.result import Ok
 
 from raceproof.testing import MqttServer, PostgresServer
+from tests.apps.described import operations_of, try_out
 from tests.apps.devices.conftest import SECRET
 
 PREFIX = "strangers"
@@ -246,21 +245,12 @@ def test_two_instances_under_load_publish_each_command_once(
 
 def test_whatever_the_description_allows_is_no_error_of_the_server(instances: list["Address"]) -> None:
     schema = schemathesis.openapi.from_url(f"{instances[0].url}/openapi.json")
-    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    operations = operations_of(schema)
     assert len(operations) >= 9
+
+    def send(case: schemathesis.Case[Any]) -> None:
+        answer = case.call(timeout=20)
+        case.validate_response(answer, checks=[not_a_server_error])
+
     for operation in operations:
-
-        @given(case=operation.as_strategy())
-        @settings(
-            max_examples=10,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
-            derandomize=True,
-            database=None,
-        )
-        def send(case: schemathesis.Case[Any]) -> None:
-            answer = case.call(timeout=20)
-            case.validate_response(answer, checks=[not_a_server_error])
-
-        send()
+        try_out(operation, 10, send)

@@ -19,7 +19,7 @@ from imagebot.settings import Settings
 from imagebot.simulators.serving import Secrets, Simulators, simulated
 from imagebot.simulators.trouble import Trouble
 from imagebot.warm import Warm, WarmInstance
-from raceproof.testing import PostgresServer
+from tests.apps.databases import empty_database
 
 SECRETS = Secrets("1:canary-token-9d1f", "canary-api-key-51c0", "canary-webhook-key-77aa")
 WEBHOOK_SECRET = "canary-webhook-secret-03be"
@@ -209,10 +209,7 @@ def warm() -> Iterator[Warm]:
 
 @pytest.fixture(params=["postgres", "sqlite"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'imagebot.db'}"
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    return server.database()
+    return empty_database(request, tmp_path)
 
 
 @pytest.fixture

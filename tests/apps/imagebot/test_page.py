@@ -1,7 +1,6 @@
 """The chat page in a real browser: somebody orders a picture and sees it, on a phone too."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -15,9 +14,8 @@ PICTURES = os.environ.get("IMAGEBOT_PICTURES")
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_person_orders_a_picture_on_the_page(world: World, browser: Browser, tmp_path: Path) -> None:
+async def test_a_person_orders_a_picture_on_the_page(world: World, browser: Browser) -> None:
     await world.start("one")
-    folder = Path(PICTURES) if PICTURES else tmp_path
     page = await browser.page(world.simulators.telegram_url + "/")
     await page.get_by_role("button", name="Борис").click()
     await page.get_by_label("Message").fill("/start")
@@ -30,9 +28,9 @@ async def test_a_person_orders_a_picture_on_the_page(world: World, browser: Brow
     await page.get_by_role("button", name="Нарисовать").dblclick()
     await until(lambda: world.photos(1002), "the picture")
     await page.locator("img").wait_for()
-    await browser.picture(page, folder / "chat.png")
+    await browser.picture(page, PICTURES, "chat")
     assert await page.locator("b").count() == 0
     assert len(world.photos(1002)) == 1
     phone = await browser.page(world.simulators.telegram_url + "/#1002", phone=True, dark=True)
     await phone.locator("img").wait_for()
-    await browser.picture(phone, folder / "chat-phone.png")
+    await browser.picture(phone, PICTURES, "chat-phone")

@@ -15,7 +15,7 @@ from outreach.provider import Provider, provider_app
 from outreach.service import Service, prepared
 from outreach.settings import Settings
 from outreach.stages import STAGES
-from raceproof.testing import PostgresServer
+from tests.apps.databases import empty_database
 
 Opening = Callable[..., AbstractAsyncContextManager[Service]]
 KEY = "canary-key-of-the-provider"
@@ -24,15 +24,7 @@ KEY = "canary-key-of-the-provider"
 @pytest.fixture(params=["postgres", "sqlite"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'outreach.db'}"
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    return server.database()
-
-
-@pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> str:
-    return postgres_server.database()
+    return empty_database(request, tmp_path)
 
 
 @pytest.fixture

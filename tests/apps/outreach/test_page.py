@@ -49,7 +49,6 @@ async def served(settings: Settings) -> AsyncIterator[tuple[Service, str]]:
 async def test_a_person_adds_a_campaign_sees_why_a_match_scored_and_decides(
     browser: Browser, tmp_path: Path
 ) -> None:
-    pictures = Path(PICTURES or tmp_path)
     settings = Settings(database=f"sqlite:///{tmp_path / 'outreach.db'}", rest=0.0)
     async with served(settings) as (service, url):
         page = await browser.page(url + "campaigns.html")
@@ -72,7 +71,7 @@ async def test_a_person_adds_a_campaign_sees_why_a_match_scored_and_decides(
         await run_all(service, 1)
         # nobody has loaded the page again
         await overview.locator("li", has_text=re.compile(r"[1-9]\d*\s*matches")).wait_for()
-        await browser.picture(overview, pictures / "overview.png")
+        await browser.picture(overview, PICTURES, "overview")
 
         await overview.locator("form[action='stages/vetting'] button").click()
         await overview.get_by_role("button", name="Resume").wait_for()
@@ -82,7 +81,7 @@ async def test_a_person_adds_a_campaign_sees_why_a_match_scored_and_decides(
         name = await card.locator("b").first.inner_text()
         await card.locator("a").first.click()
         await reviews.get_by_role("heading", name="Why this score").wait_for()
-        await browser.picture(reviews, pictures / "match.png")
+        await browser.picture(reviews, PICTURES, "match")
         await reviews.goto(url + "reviews.html")
         card = reviews.locator(".card", has=reviews.get_by_text(name)).first
         await card.get_by_label("your name").fill("Ann")
@@ -91,7 +90,7 @@ async def test_a_person_adds_a_campaign_sees_why_a_match_scored_and_decides(
         await reviews.goto(url + "reviews.html?show=approved")
         decided = reviews.locator(".card", has=reviews.get_by_text(name)).first
         await decided.get_by_text("by Ann").wait_for()
-        await browser.picture(reviews, pictures / "reviews.png")
+        await browser.picture(reviews, PICTURES, "reviews")
         assert await reviews.locator("b", has_text=re.compile("^launch$")).count() == 0
 
         for shown in (page, overview, reviews):
@@ -100,7 +99,6 @@ async def test_a_person_adds_a_campaign_sees_why_a_match_scored_and_decides(
             for path in ("", "reviews.html", "discoveries.html", "podcasts.html", "match/1"):
                 shown = await browser.page(url + path, phone=phone, dark=dark)
                 assert await shown.evaluate(TOO_WIDE) == [], path
-                await browser.picture(
-                    shown, pictures / f"{picture}-{path.replace('/', '-') or 'overview'}.png"
-                )
+                named = path.replace("/", "-") or "overview"
+                await browser.picture(shown, PICTURES, f"{picture}-{named}")
                 await shown.close()

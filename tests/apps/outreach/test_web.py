@@ -8,8 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, assume, given, settings
-from schemathesis.core.result import Ok
+from hypothesis import assume
 
 from appkit.loops import Loops
 from outreach import campaign_media_discoveries as the_note
@@ -19,6 +18,7 @@ from outreach.metrics import Metrics
 from outreach.service import Service, measure, prepared
 from outreach.settings import Settings
 from outreach.stages import ENRICHMENT
+from tests.apps.described import operations_of, try_out
 
 from .conftest import run_all
 
@@ -160,7 +160,7 @@ async def test_whatever_the_description_allows_is_answered_as_it_says(service: S
     app = outreach_app(service, Loops(), Metrics())
     served = httpx.ASGITransport(app, raise_app_exceptions=False)
     described = schemathesis.openapi.from_dict(app.openapi())
-    operations = [found.ok() for found in described.get_all_operations() if isinstance(found, Ok)]
+    operations = operations_of(described)
     assert len(operations) >= 10
     loop = asyncio.get_running_loop()
 
@@ -173,22 +173,13 @@ async def test_whatever_the_description_allows_is_answered_as_it_says(service: S
     def ask_for(operation: Any) -> None:
         known = {int(code) for code in operation.definition.raw["responses"]}
 
-        @given(case=operation.as_strategy())
-        @settings(
-            max_examples=12,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
-            derandomize=True,
-            database=None,
-        )
         def ask(case: schemathesis.Case[Any]) -> None:
             # a name that leads nowhere is asked for in vain, at length
             assume("https://" not in str(case.body))
             code = asyncio.run_coroutine_threadsafe(asked(case), loop).result(60)
             assert code in known, (operation.label, code, case.body)
 
-        ask()
+        try_out(operation, 12, ask)
 
     for operation in operations:
         await asyncio.to_thread(ask_for, operation)

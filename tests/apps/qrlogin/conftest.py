@@ -20,7 +20,7 @@ from qrlogin.seeing import code_url, seen
 from qrlogin.service import Service, running
 from qrlogin.settings import Settings
 from qrlogin.simulated import Line, Phone, SimulatedTelegram, simulated_clients
-from raceproof.testing import PostgresServer, ValkeyServer, valkey
+from raceproof.testing import ValkeyServer, valkey
 from tests.apps.chromium import browser as browser
 
 DEADLINE = 30.0
@@ -196,8 +196,3 @@ async def until(condition: Callable[[], Awaitable[bool]], what: Callable[[], str
     while not await holds():
         assert time.monotonic() < deadline, f"gave up waiting until {what()}"
         await asyncio.sleep(0.01)
-
-
-@pytest.fixture
-def postgres_database(postgres_server: PostgresServer) -> str:
-    return postgres_server.database()

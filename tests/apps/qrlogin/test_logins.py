@@ -130,8 +130,8 @@ async def test_process_qr_session_takes_the_active_attempt_to_its_end(store: str
         assert await world.status(session_id) == "done"
 
 
-async def test_everything_can_live_in_postgresql(postgres_database: str, tmp_path: Path) -> None:
-    async with opened("", tmp_path, database=postgres_database) as world:
+async def test_everything_can_live_in_postgresql(empty_postgres: str, tmp_path: Path) -> None:
+    async with opened("", tmp_path, database=empty_postgres) as world:
         made = [str(await world.log_in()) for _ in range(2)]
         assert {row["session_id"]: row["status"] for row in await world.saved()} == {
             made[0]: "replaced",

@@ -12,10 +12,9 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
-from schemathesis.core.result import Ok
 
+from tests.apps.described import operations_of, try_out
 from tests.apps.qrlogin.conftest import free_port
 
 PATIENCE = 60.0
@@ -133,31 +132,22 @@ def test_whatever_the_description_allows_is_no_error_of_the_server_and_opens_not
     instance: Instance,
 ) -> None:
     schema = schemathesis.openapi.from_url(f"{instance.url}/openapi.json")
-    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    operations = operations_of(schema)
     assert len(operations) >= 9
     tab = Tab(instance, "schema")
     session_id = tab.path.removeprefix("/logins/")
-    for operation in operations:
 
-        @given(case=operation.as_strategy())
-        @settings(
-            max_examples=8,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
-            derandomize=True,
-            database=None,
-        )
-        def send(case: schemathesis.Case[Any]) -> None:
-            answer = case.call(timeout=20)
+    def send(case: schemathesis.Case[Any]) -> None:
+        answer = case.call(timeout=20)
+        case.validate_response(answer, checks=[not_a_server_error])
+        if "session_id" not in case.path_parameters:
+            return
+        assert answer.status_code >= 400
+        case.path_parameters = {**case.path_parameters, "session_id": session_id}
+        assert case.call(timeout=20).status_code >= 400
+        if not case.path.endswith("/events"):  # which lasts for as long as the login
+            answer = case.call(timeout=20, headers=tab.mine)
             case.validate_response(answer, checks=[not_a_server_error])
-            if "session_id" not in case.path_parameters:
-                return
-            assert answer.status_code >= 400
-            case.path_parameters = {**case.path_parameters, "session_id": session_id}
-            assert case.call(timeout=20).status_code >= 400
-            if not case.path.endswith("/events"):  # which lasts for as long as the login
-                answer = case.call(timeout=20, headers=tab.mine)
-                case.validate_response(answer, checks=[not_a_server_error])
 
-        send()
+    for operation in operations:
+        try_out(operation, 8, send)

@@ -53,8 +53,9 @@ async def test_the_note_s_check_commands_answer_as_the_note_says(redis_store: st
         row = dict(zip(told[::2], told[1::2], strict=True))
         assert (row["session_id"], row["status"]) == (str(session_id), "qr_rendered")
         assert abs(float(row["created_at"]) - int(session_id.unix)) < 2
-        listed = await redis_cli(redis_store, f"ZRANGE tg:qr:sessions_zset:{USER} 0 -1 WITHSCORES")
-        assert listed == [str(session_id), row["created_at"]]
+        name, score = await redis_cli(redis_store, f"ZRANGE tg:qr:sessions_zset:{USER} 0 -1 WITHSCORES")
+        # as numbers: a score is printed without the zeros at its end
+        assert (name, float(score)) == (str(session_id), float(row["created_at"]))
         for key, most in (("active", ACTIVE_SECONDS), ("sessions_zset", ENDED_SECONDS)):
             [seconds] = await redis_cli(redis_store, f"TTL tg:qr:{key}:{USER}")
             assert 0 < int(seconds) <= most

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx
 from fastapi import FastAPI
@@ -39,8 +38,7 @@ async def shown() -> AsyncIterator[tuple[Showcase, FastAPI, str]]:
             await serving
 
 
-async def test_a_person_causes_trouble_and_reads_what_came_of_it(browser: Browser, tmp_path: Path) -> None:
-    pictures = Path(PICTURES or tmp_path)
+async def test_a_person_causes_trouble_and_reads_what_came_of_it(browser: Browser) -> None:
     async with shown() as (_, _, url):
         page = await browser.page(url)
         await page.get_by_role("button", name="Duplicate a callback").click()
@@ -48,12 +46,12 @@ async def test_a_person_causes_trouble_and_reads_what_came_of_it(browser: Browse
         assert "#trouble" in page.url
         usual = page.locator("article", has_text="Callback against poller").locator(".side.bad")
         await usual.wait_for()
-        await browser.picture(page, pictures / "page.png")
+        await browser.picture(page, PICTURES, "page")
         for name, phone, dark in (("phone", True, False), ("dark", False, True)):
             other = await browser.page(url, phone=phone, dark=dark)
             await other.locator(".side.fine").first.wait_for()
             assert await other.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-            await browser.picture(other, pictures / f"{name}.png")
+            await browser.picture(other, PICTURES, name)
             await other.close()
         await page.get_by_role("link", name="Callback against poller").click()
         await page.get_by_text("deliver_once").first.wait_for()
