@@ -5,6 +5,7 @@ PostgreSQL or SQLite, by URL. Migrations are numbered files, each applied once, 
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -39,6 +40,8 @@ WORDS = {
 }
 """What a migration writes as {moment}, {identity} and so on."""
 
+_OPENINGS = 500
+"""Hundredths of a second that others may take to open a new file."""
 _LOCK = 0x7261636570726F6F  # of migrations, among advisory locks
 
 OwnTables = Callable[[str], Iterable[str]]
@@ -213,6 +216,18 @@ def _driver_url(url: str) -> str:
     return f"{driver[scheme]}://{rest}"
 
 
+def _write_ahead(cursor: Any) -> None:
+    """Other instances may be opening the same new file: here SQLite does not wait for them, whatever its timeout."""
+    for left in range(_OPENINGS, -1, -1):
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if not left:
+                raise
+        time.sleep(0.01)
+
+
 def _prepare_sqlite(engine: AsyncEngine) -> None:
     """A write lock from the beginning of each transaction, and readers that no writer holds up."""
 
@@ -220,8 +235,9 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
     def configure(connection: Any, _: Any) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "busy_timeout = 30000"):
+        for pragma in ("busy_timeout = 30000", "synchronous = NORMAL"):
             cursor.execute(f"PRAGMA {pragma}")
+        _write_ahead(cursor)
         cursor.close()
 
     @event.listens_for(engine.sync_engine, "begin")

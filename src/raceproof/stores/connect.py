@@ -2,6 +2,7 @@
 
 import importlib
 import sqlite3
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from raceproof.stores.sqlite import SqliteConnection
 from raceproof.stores.sqlite_writer import SqliteWriter
 from raceproof.stores.warm import WarmDriver
 
+_PATIENCE = 30.0
 SCHEMES = {
     "sqlite": "sqlite",
     "postgresql": "postgres",
@@ -118,10 +120,24 @@ def open_sqlite(url: str, settings: dict[str, Any]) -> sqlite3.Connection:
     connection: sqlite3.Connection = sqlite3.connect(
         path, isolation_level=None, check_same_thread=False, **{"timeout": 30.0, **settings}
     )
-    connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Others may be opening the same new file: here SQLite does not wait for them, whatever its timeout."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                connection.close()
+                raise
+        time.sleep(0.01)
 
 
 def _plain(url: str) -> str:
