@@ -173,6 +173,11 @@ class Spec(Generic[S]):
         return {str(status): status for status in self.statuses}
 
     @cached_property
+    def status_of_bytes(self) -> Mapping[bytes, S]:
+        """The same for the bytes of a status, as Redis tells it."""
+        return {text.encode(): status for text, status in self.status_of.items()}
+
+    @cached_property
     def moves_from(self) -> Mapping[str, tuple[str, ...]]:
         """The names of the moves that lead out of a status."""
         return {

@@ -1,6 +1,7 @@
 """One active attempt for an owner, declared once: whose attempts, and how a new one ends the old one."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from raceproof.errors import DeclarationError
@@ -58,7 +59,7 @@ class Attempts:
         if problem:
             raise DeclarationError(f"attempts of {spec}: {problem}")
 
-    @property
+    @cached_property
     def lifecycle(self) -> Spec[Any]:
         return spec_of(self.of)
 
@@ -66,11 +67,11 @@ class Attempts:
     def name(self) -> str:
         return "attempt"
 
-    @property
+    @cached_property
     def owner_columns(self) -> tuple[str, ...]:
         """What tells one owner from another: the same name at two tenants is two owners."""
         tenant = self.lifecycle.tenant
-        return (self.owner,) if tenant in (None, self.owner) else (tenant, self.owner)
+        return (self.owner,) if tenant is None or tenant == self.owner else (tenant, self.owner)
 
     def owner_text(self, owner: Any, tenant: Any) -> str:
         """An owner as a text that no other owner has, at whatever tenant."""

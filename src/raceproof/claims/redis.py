@@ -17,7 +17,7 @@ from raceproof.claims.request import ClaimRequest
 from raceproof.errors import CallError
 from raceproof.forms import Columns, Marker
 from raceproof.lua import Expression, arguments, in_turn, script
-from raceproof.moves.redis import GUARDS, RedisMoves, comparisons, key_of_member, text_of
+from raceproof.moves.redis import GUARDS, RedisMoves, comparisons, key_of_member, status_of_reply, text_of
 from raceproof.moves.redis_index import LEAVE, places
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
@@ -269,23 +269,19 @@ class RedisClaims:
         """What the script says of rows that were claimed, one after the other: key, fence, attempts, before, columns …"""
         claim, by, tenant, returning = request.claim, request.by, request.tenant, request.returning
         spec = claim.lifecycle
-        known, number, plain = spec.status_of, isinstance(claim.form, Columns), named or spec.plain_key
+        number, plain = isinstance(claim.form, Columns), named or spec.plain_key
         deadline = started + request.lease
         claims: list[Claim[Any, Any]] = []
         values: list[Any] | None = None
-        size = 4 + len(returning)
-        fences, statuses = found[1::size], list(map(text_of, found[3::size]))
-        if number:
-            fences = list(map(int, fences))
-        for place, member in enumerate(map(text_of, found[::size])):
-            start = place * size
+        told = iter(found)
+        for member in told:
+            fence, attempts, status = next(told), next(told), next(told)
             if returning:
-                columns = zip(returning, found[start + 4 : start + size], strict=True)
-                values = [value if name in claim.raw else text_of(value) for name, value in columns]
-            key = member if plain else key_of_member(spec, member, tenant)
-            fence = fences[place] if number else text_of(fences[place])
-            before = known.get(statuses[place], statuses[place])
-            claims.append(Claim(key, claim, fence, by, found[start + 2], before, deadline, values, tenant))
+                values = [next(told) if name in claim.raw else text_of(next(told)) for name in returning]
+            key = text_of(member) if plain else key_of_member(spec, text_of(member), tenant)
+            before = status_of_reply(spec, status)
+            token = int(fence) if number else text_of(fence)
+            claims.append(Claim(key, claim, token, by, attempts, before, deadline, values, tenant))
         return claims
 
     def _fence(self, claim: Claimable[Any], fence: Any) -> Any:

@@ -41,10 +41,17 @@ class Turn:
         tenant: Any = None,
     ) -> None:
         # by the slots: frozen dataclasses set by name, in twice the time
-        for put, value in zip(
-            _turn, (key, move, fence, by, attempt, state, in_doubt, deadline, row, tenant, None), strict=True
-        ):
-            put(self, value)
+        _set_key(self, key)
+        _set_move(self, move)
+        _set_fence(self, fence)
+        _set_by(self, by)
+        _set_attempt(self, attempt)
+        _set_state(self, state)
+        _set_in_doubt(self, in_doubt)
+        _set_deadline(self, deadline)
+        _set_row(self, row)
+        _set_tenant(self, tenant)
+        _set_newer(self, None)
 
     __bool__ = neither_true_nor_false
 
@@ -70,7 +77,19 @@ class Turn:
         return f"{self.move} of {self.key!r} is {self.by}'s to send{doubt}"
 
 
-_turn = tuple(getattr(Turn, one.name).__set__ for one in fields(Turn))
+(
+    _set_key,
+    _set_move,
+    _set_fence,
+    _set_by,
+    _set_attempt,
+    _set_state,
+    _set_in_doubt,
+    _set_deadline,
+    _set_row,
+    _set_tenant,
+    _set_newer,
+) = (getattr(Turn, one.name).__set__ for one in fields(Turn))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@
 local row = KEYS[1]
 local seen = redis.call('HMGET', row, looked_at)
 local since, done, named = seen[1], seen[2], seen_state
-if not since and not done and redis.call('EXISTS', row) == 0 then return {} end
+if not since and not done and not seen_key and redis.call('EXISTS', row) == 0 then return {} end
 local time = redis.call('TIME') -- if: not given_now
 local now = time[1] + time[2] / 1000000 -- if: not given_now
 local now = tonumber(given_now) -- if: given_now

@@ -115,7 +115,9 @@ def script_of_delivery(
     words = arguments(given)
     looked_at = [delivery.delivering, delivery.delivered]
     seen: dict[str, Any] = {"seen_state": None, "seen_holder": None}
-    for name, column in (("state", delivery.state), ("holder", delivery.holder)):
+    # a row mostly has its key as a field too; whether there is one without any of these is asked only then
+    key = delivery.key_columns[-1]
+    for name, column in (("state", delivery.state), ("holder", delivery.holder), ("key", key)):
         if column:
             looked_at.append(column)
             seen[f"seen_{name}"] = Expression(f"seen[{len(looked_at)}]")

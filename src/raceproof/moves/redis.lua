@@ -12,12 +12,13 @@
 -- ARGV  what the caller gives, each by its name, once for all rows or once for each: given_now (in seconds, instead of the
 --       server's clock), given_guards as JSON [[column, operator, value] …], given_fence, given_revision, given_by,
 --       given_reason, given_call, given_change as JSON {set: …, clear: …}; '' where there is none
--- returns for each row its status before if it moved, or {before, revision after, returned columns …} where there are such;
+-- returns for a row its status before if it moved, or {before, revision after, returned columns …} where there are such;
 -- {} if it is missing, and else {false, 'not moved', before, revision, fence, unmet, by} or
--- {false, 'replayed', before, revision after} or {false, 'error', message} if the row cannot be decided
+-- {false, 'replayed', before, revision after} or {false, 'error', message} if the row cannot be decided; for several rows,
+-- a list of these
 
 -- for: all
-local rows = (#KEYS - leases) / keys_of_a_row
+local rows = (#KEYS - leases) / keys_of_a_row -- if: several
 local guarded = cjson.decode(given_guards) -- if: given_guards
 local time = redis.call('TIME') -- if: timed not given_now
 local moment = string.format('%s.%06d', time[1], time[2]) -- if: timed not given_now
@@ -50,7 +51,8 @@ local function next_revision(row, revision)
 end
 
 -- for: all
-local function decide(row, stream, i)
+local function decide(row, stream, i) -- if: several
+local row, stream, i = KEYS[1], KEYS[2], 1 -- if: not several
   -- a key of another type is not a row of ours
   local found = redis.pcall('HMGET', row, looked_at)
   local before = found[1]
@@ -74,7 +76,7 @@ local function decide(row, stream, i)
     after, counted = next_revision(row, revision) -- if: revision
     local noted = note(stream, i, 'moved', before, after) -- if: history
     if noted.err and counted then redis.call('HINCRBY', row, revision_column, -1) end -- if: history revision
-    if noted.err then return noted end -- if: history
+    if noted.err then return {false, 'error', noted.err} end -- if: history
     redis.call('HDEL', row, cleared) -- if: clears
     redis.call('HSET', row, move_fields) -- if: not given_change
     local fields, change = {move_fields}, cjson.decode(given_change) -- if: given_change
@@ -100,18 +102,16 @@ local function decide(row, stream, i)
   if same and last.actor ~= '' then by = last.actor end -- if: history
   local outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused' -- if: losers
   local noted = note(stream, i, outcome, before, revision) -- if: losers
-  if noted.err then return noted end -- if: losers
+  if noted.err then return {false, 'error', noted.err} end -- if: losers
   return {false, 'not moved', before, revision, fence, unmet, by}
-end
+end -- if: several
 
+-- for: several
 -- A row that fails is told alone.
 local answers = {}
 for i = 1, rows do
   local fine, answer = pcall(decide, KEYS[i], stream_key, i)
-  if fine and not answer.err then
-    answers[i] = answer
-  else
-    answers[i] = {false, 'error', fine and answer.err or type(answer) == 'table' and answer.err or tostring(answer)}
-  end
+  if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
+  answers[i] = answer
 end
 return answers

@@ -30,6 +30,9 @@ _ROWS_IN_ONE_SCRIPT = 500
 
 _SCRIPTS: dict[tuple[Any, ...], str] = {}
 
+_OF_A_SCRIPT = "user_script"
+"""Servers say so in what they tell of an error inside of a script."""
+
 _HISTORY = ("move", "outcome", "before", "after", "revision", "actor", "reason", "call", "at")
 
 
@@ -63,10 +66,14 @@ class RedisMoves:
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
         """Move one row by its key."""
         try:
-            rows = yield self._statement(request, [request])
+            row: Any = yield self._statement(request, [request], several=False)
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
-        answer = _answer(request, rows[0])
+        except Exception as error:
+            if _OF_A_SCRIPT in str(error):
+                raise _failed(request, error) from error
+            raise
+        answer = _answer(request, row)
         if isinstance(answer, ScriptFailed):
             raise answer
         return answer
@@ -172,13 +179,13 @@ class RedisMoves:
         for one, row in zip(of_rows, rows, strict=True):
             if type(row) is bytes:
                 if row != last:
-                    last, before = row, _status(move.lifecycle, row)
+                    last, before = row, status_of_reply(move.lifecycle, row)
                 answers.append(Moved(one.key, move, before, None, None))
             else:
                 answers.append(_answer(requested(one), row))
         return answers
 
-    def _statement(self, first: MoveRequest, of_rows: Sequence[Any]) -> Statement:
+    def _statement(self, first: MoveRequest, of_rows: Sequence[Any], several: bool = True) -> Statement:
         """The script of a declared move, for rows of one shape: requests, or claims of plain keys."""
         move = first.move
         spec = move.lifecycle
@@ -193,7 +200,7 @@ class RedisMoves:
             leases = self.leases(move, first.where)
             keys += leases
         names, values = _arguments(first, of_rows)
-        kind = (move, first.claim, names, first.returning, len(leases), first.repeat, self.cluster)
+        kind = (move, first.claim, names, first.returning, len(leases), first.repeat, self.cluster, several)
         made = _SCRIPTS.get(kind)
         if made is None:
             made = _SCRIPTS[kind] = script_of_move(*kind)
@@ -208,6 +215,7 @@ def script_of_move(
     leases: int = 0,
     repeats: bool = False,
     cluster: bool = False,
+    several: bool = True,
 ) -> str:
     """`redis.lua` for a declared move, for callers who hold this claim and give these values; see `_arguments`."""
     spec = move.lifecycle
@@ -240,6 +248,7 @@ def script_of_move(
     }
     over = spec.expires and str(move.target) in spec.ended
     wanted = {
+        "several": several,
         "guards": "given_guards" in given,
         "history": spec.history,
         "losers": spec.history and spec.history.losers,
@@ -348,7 +357,7 @@ def field_text(column: str, value: Any) -> str:
 
 def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
     if isinstance(row, bytes | str):
-        return Moved(request.key, request.move, _status(request.move.lifecycle, row), None, None)
+        return Moved(request.key, request.move, status_of_reply(request.move.lifecycle, row), None, None)
     if not row:
         return missing(request)
     if row[0] is not None:
@@ -356,14 +365,21 @@ def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
         return moved(request, text_of(row[0]), _number(row[1]), returned)
     kind, *found = map(text_of, row[1:])
     if kind == "error":
-        return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {found[0]}")
+        return _failed(request, found[0])
     if kind == "replayed":
         return moved(request, found[0], _number(found[1]), None, replayed=True)
     before, revision, fence, unmet, by = found
     return not_moved(request, before, _number(revision), _fence(fence), unmet, by)
 
 
-def _status(spec: Spec[Any], reply: bytes | str) -> Any:
+def _failed(request: MoveRequest, why: object) -> ScriptFailed:
+    return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {why}")
+
+
+def status_of_reply(spec: Spec[Any], reply: Any) -> Any:
+    """A status as the declaration knows it, or, if it does not, its text."""
+    if isinstance(reply, bytes) and (known := spec.status_of_bytes.get(reply)) is not None:
+        return known
     text = text_of(reply)
     return spec.status_of.get(text, text)
 
