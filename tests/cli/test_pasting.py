@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from raceproof import Arrival, Store, Turn, inbox_ddl
-from raceproof.cli.pasting import Pasting, separator_for
+from raceproof.cli.pasting import Pasting
 from raceproof.cli.things import Target
+from raceproof.doctor.pasting import separator_for
 from tests.cli.conftest import Cli
 from tests.cli.fix_working import LONG_AGO, Place
 from tests.cli.shops import Crate, Parcel, events, notes

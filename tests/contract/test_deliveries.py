@@ -20,7 +20,7 @@ from raceproof import (
     Turn,
     TurnLost,
 )
-from tests.contract.grounds import Ground, fresh_name
+from tests.contract.grounds import Ground, RedisGround, fresh_name
 from tests.contract.noon import NOON, after
 
 BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "all columns"])
@@ -362,3 +362,33 @@ async def test_rows_that_are_not_there_and_calls_that_cannot_be(ground: Ground) 
             pass
     with pytest.raises(CallError, match="not a turn"):
         await ground.db.delivered(await ground.db.take_turn(delivery, "nobody"))
+
+
+async def test_those_of_other_tenants_are_not_told(ground: Ground) -> None:
+    """Under way or uncertain: each tenant sees its own."""
+    table = fresh_name("pictures")
+    delivery = Delivery("picture", table, key="job_id", state="state", tenant="shop")
+    stamped = {"from": ["x"], "to": "y", "stamp": ["delivering_at", "delivered_at"], "sets": ["state"]}
+    spec = Lifecycle.from_dict(
+        {
+            "name": "P",
+            "table": table,
+            "key": "job_id",
+            "tenant": "shop",
+            "statuses": ["x", "y"],
+            "column": "kind",
+            "moves": {"a": stamped},
+        }
+    )
+    ground.table(spec)
+    for shop in ("red", "blue"):
+        ground.put(spec, (shop, f"{shop} job"), "x")
+        turn = await ground.db.for_tenant(shop).take_turn(delivery, f"{shop} job")
+        await ground.db.for_tenant(shop).uncertain(turn)
+    if isinstance(ground, RedisGround):
+        with pytest.raises(CallError, match="cannot search"):
+            await ground.db.for_tenant("red").deliveries(delivery)
+        return
+    for shop in ("red", "blue"):
+        found = await ground.db.for_tenant(shop).deliveries(delivery)
+        assert [one.key for one in found] == [f"{shop} job"]

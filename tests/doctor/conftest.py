@@ -25,7 +25,7 @@ from raceproof import (
 )
 from raceproof.doctor import Diagnosis, Problem, Subject, diagnose
 from raceproof.schema.history import Dialect
-from raceproof.testing import PostgresServer, ValkeyServer
+from raceproof.testing import ValkeyServer
 from tests.cli.conftest import cli
 from tests.doctor.declared import Job, Login, Parcel, bot, letters, logins, pictures
 
@@ -142,19 +142,12 @@ def ill_sqlite(tmp_path: Path, cli: Any) -> Iterator[Ill]:
             yield Ill(f"sqlite:///{path}", db, raw, cli)
 
 
-@pytest.fixture(scope="session")
-def doctors_database(postgres_server: PostgresServer) -> str:
-    """One database for all these tests; a schema is made sooner than a database."""
-    return postgres_server.database()
-
-
 @pytest.fixture
-def ill_postgres(doctors_database: str, cli: Any) -> Iterator[Ill]:
-    url = doctors_database
-    with psycopg.connect(url, autocommit=True) as raw, connect(url) as db:
-        for text in ("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", *schema("postgres")):
+def ill_postgres(empty_postgres: str, cli: Any) -> Iterator[Ill]:
+    with psycopg.connect(empty_postgres, autocommit=True) as raw, connect(empty_postgres) as db:
+        for text in schema("postgres"):
             raw.execute(text.encode())
-        yield Ill(url, db, raw, cli)
+        yield Ill(empty_postgres, db, raw, cli)
 
 
 @pytest.fixture

@@ -5,22 +5,24 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, AsyncStore, Attempts, CallError, Inbox, Lifecycle, Spec, Started
-from raceproof.sweep import Swept, asweep, sweep
+from raceproof import Arrival, AsyncStore, Attempts, CallError, Inbox, Lifecycle, Spec, Started, Store
+from raceproof.statement import reading
+from raceproof.sweep import Swept, asweep, spent_rows, sweep
 from tests.contract.grounds import Ground, RedisGround, fresh_name
 from tests.contract.jobs import FORMS, jobs
+from tests.contract.noon import NOON, after
+from tests.contract.test_claims_set_aside import impatient
 
-NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 DAY = 86400.0
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 async def swept(ground: Ground, *targets: Any, **options: Any) -> dict[str, int]:
     """The numbers by the kind of work, from a sync or an async store."""
-    store = ground.db.store
+    return await swept_on(ground.db.store, *targets, **options)
+
+
+async def swept_on(store: Store | AsyncStore, *targets: Any, **options: Any) -> dict[str, int]:
+    """The same for a store of one tenant."""
     if isinstance(store, AsyncStore):
         found = await asweep(store, *targets, **options)
     else:
@@ -96,9 +98,10 @@ async def test_rows_whose_lease_is_over_are_counted_and_left(ground: Ground) -> 
     assert ground.get(job, "a")["status"] == "RUNNING"
 
 
-def logins(ground: Ground, expire: bool = True) -> tuple[Attempts, Spec[str]]:
+def logins(ground: Ground, expire: bool = True, **declared: Any) -> tuple[Attempts, Spec[str]]:
     spec = Lifecycle.from_dict(
         {
+            **declared,
             "name": "Login",
             "table": fresh_name("logins"),
             "key": "login_id",
@@ -137,6 +140,19 @@ async def test_attempts_whose_time_is_over_are_ended(ground: Ground) -> None:
     assert found == {"expired": 3, "expired, left": 2}
     states = [ground.get(login, key)["status"] for key in ("l0", "l2", "l3", "l4", "fresh")]
     assert states == ["scanned", "expired", "expired", "expired", "pending"]
+
+
+async def test_overdue_attempts_of_other_tenants_hide_none_of_ours(ground: Ground) -> None:
+    """However many of theirs there are, and however few are looked at at once; theirs stay."""
+    attempts, login = logins(ground, tenant="shop")
+    blue = ground.db.for_tenant("blue")
+    for number in range(3):
+        await ground.db.for_tenant("red").start_attempt(attempts, f"u{number}", f"l{number}", now=NOON)
+    await blue.start_attempt(attempts, "u0", "l0", now=NOON)
+    found = await swept_on(blue.store, attempts, batch=2, now=after(901))
+    number, ended = (0, "pending") if isinstance(ground, RedisGround) else (1, "expired")
+    assert found == {"expired": number}
+    assert [ground.get(login, (shop, "l0"))["status"] for shop in ("blue", "red")] == [ended, "pending"]
 
 
 async def test_without_a_move_overdue_attempts_are_only_counted(ground: Ground) -> None:
@@ -222,6 +238,23 @@ async def test_a_row_behind_another_of_its_line_is_not_lost(ground: Ground) -> N
     assert [one.key for one in await ground.db.claim(work, 10)] == ["a"]
 
 
+async def test_a_line_goes_on_when_its_first_row_is_gone(ground: Ground) -> None:
+    """Somebody has deleted it: on Redis a sweep finds the rows behind it, elsewhere any claim does."""
+    job = jobs(ground, claim={"serial": "owner"})
+    work = job.claims["work"]
+    for number, key in enumerate(("a", "b", "c")):
+        ground.put(job, key, "QUEUED", made_at=number, owner="ann")
+    await ground.db.offer(work, ["a", "b", "c"])
+    ground.remove(job, "a")
+    assert len(await ground.db.claim(work, 10)) == (0 if isinstance(ground, RedisGround) else 1)
+    await swept(ground, work)
+    found = [one.key for one in await ground.db.claims(work)] or [
+        one.key for one in await ground.db.claim(work, 10)
+    ]
+    assert found == ["b"]
+    assert await ground.db.claim(work, 10) == []
+
+
 async def test_every_step_is_told(ground: Ground) -> None:
     """For a progress bar: the number so far."""
     job = jobs(ground)
@@ -238,3 +271,56 @@ async def test_a_sweep_of_nothing_is_refused(ground: Ground) -> None:
     for options in ({"batch": 0}, {"keep": 0.0}, {"keep": -1.0}):
         with pytest.raises(CallError):
             await swept(ground, job, **options)
+
+
+async def spent_on(ground: Ground, work: Any, now: datetime) -> set[str]:
+    """The rows that `raceproof stuck` would name."""
+    store = ground.db.store
+    if isinstance(store, AsyncStore):
+        found = await store._driver.run(reading(spent_rows(store, work, now=now)))
+    else:
+        found = store._driver.run(reading(spent_rows(store, work, now=now)))
+    return {one.key for one in found}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_what_a_guard_keeps_back_is_not_named_as_out_of_attempts(ground: Ground, form: str) -> None:
+    """By the claim's own `where` or by its move's: a sweep leaves it."""
+    job = jobs(ground, form, claim={"where": [["owner", "=", "ann"]]})
+    work = job.claims["work"]
+    await put(ground, job, "mine", owner="ann", attempts=3)
+    await put(ground, job, "theirs", owner="bob", attempts=3)
+    await put(ground, job, "nobody's", attempts=3)
+    await ground.db.offer(work, ["mine", "theirs", "nobody's"])
+    assert await spent_on(ground, work, NOON) == {"mine"}
+    assert (await swept(ground, work, dry_run=True, now=NOON))["set aside"] == 1
+    assert (await swept(ground, work, now=NOON))["set aside"] == 1
+    assert ground.get(job, "theirs")["status"] == "QUEUED"
+
+
+async def test_what_rests_is_not_named_as_out_of_attempts(ground: Ground) -> None:
+    """Until its time has come; then it is, by who allows fewer attempts, and a sweep sets it aside."""
+    job = jobs(ground)
+    await put(ground, job, "a")
+    await ground.db.offer(job.claims["work"], ["a"])
+    (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
+    await ground.db.fail(mine, delay=600, now=NOON)
+    work = impatient(job).claims["work"]
+    for moment, named in ((after(599), set[str]()), (after(601), {"a"})):
+        assert await spent_on(ground, work, moment) == named
+        assert (await swept(ground, work, dry_run=True, now=moment))["set aside"] == len(named)
+        assert (await swept(ground, work, now=moment))["set aside"] == len(named)
+
+
+async def test_of_a_line_only_the_first_is_named_as_out_of_attempts(ground: Ground) -> None:
+    """One that waits behind another is not, whatever its own attempts; where nobody stands before it, it is."""
+    job = jobs(ground, claim={"serial": "owner"})
+    work = job.claims["work"]
+    for number, (key, owner, attempts) in enumerate(
+        [("a", "ann", 0), ("b", "ann", 3), ("c", "cid", 3), ("d", "cid", 3), ("e", None, 3), ("f", "fay", 3)]
+    ):
+        ground.put(job, key, "QUEUED", made_at=number, owner=owner, attempts=attempts)
+    await ground.db.offer(work, ["a", "b", "c", "d", "e"])
+    assert await spent_on(ground, work, NOON) == {"c", "e", "f"}
+    ground.remove(job, "a")
+    assert await spent_on(ground, work, NOON) == {"b", "c", "e", "f"}

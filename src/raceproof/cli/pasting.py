@@ -1,15 +1,12 @@
 """Commands as they can be pasted into a shell: with the tenant, and a separator that no part of a key contains."""
 
-import itertools
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from raceproof.cli.keys import written_key
 from raceproof.cli.things import Target, tenant_column
-
-_SEPARATORS = (";", "|", "/", " ")
+from raceproof.doctor.pasting import key_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +40,4 @@ class Pasting:
             yield from ("--tenant", shlex.quote(self.tenant))
 
     def _key(self, key: Any) -> Iterator[str]:
-        if not isinstance(key, tuple):
-            yield shlex.quote(str(key))
-            return
-        separator = separator_for(key, self.separator)
-        if separator != ",":
-            yield from ("--key-separator", shlex.quote(separator))
-        yield shlex.quote(written_key(key, separator))
-
-
-def separator_for(key: tuple[Any, ...], wanted: str) -> str:
-    """What stands between the parts of a key, so that they come apart again as they were."""
-    parts = [str(part) for part in key]
-    others = (f"<{number}>" for number in itertools.count(1))  # no end of one is the beginning of another
-    return next(
-        separator
-        for separator in itertools.chain((wanted, ",", *_SEPARATORS), others)
-        if separator and separator.join(parts).split(separator) == parts
-    )
+        yield from map(shlex.quote, key_words(key, self.separator))

@@ -67,7 +67,7 @@ def _run(program: Program[Answer[Any, Any]], wins_at: int) -> Iterator[Statement
         statement = next(program)
         while True:
             yield statement
-            rows: Rows = ((),) if statement.keys else ()
+            rows: Rows = ()
             if statement.name == "move.write":
                 writes += 1
                 rows = (("<revision>", "<key>"),) if writes == wins_at else ()

@@ -31,7 +31,9 @@ def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...]
         "t_keys": ", ".join(f"t.{key}" for key in keys),
         "t_is_cur": " AND ".join(f"t.{key} = cur.rp_key_{i}" for i, key in enumerate(keys)),
         "open": f"t.{identifier(delivery.delivered)} IS NULL",
-        "begun": f"{delivering} IS NOT NULL" + (f" OR {state} = {_UNCERTAIN}" if state else ""),
+        "begun": f"({delivering} IS NOT NULL OR {state} = {_UNCERTAIN})"
+        if state
+        else f"{delivering} IS NOT NULL",
         "free": free,
         # P7: in mode hold it is tried at most once, unless it is known that nothing was sent
         "policy": f"NOT {doubt}" if delivery.policy == "hold" else "TRUE",

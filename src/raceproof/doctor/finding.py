@@ -29,9 +29,10 @@ class Subject:
     name: str
     options: str = ""
 
-    def command(self, verb: str, *words: str, name: str | None = None) -> str:
-        """A command of ours about it, as it is typed into a shell."""
-        given = [self.options, shlex.quote(name or self.name), *map(shlex.quote, words)]
+    def command(self, verb: str, *words: str, name: str | None = None, tenant: str | None = None) -> str:
+        """A command of ours about it, or about the rows of one tenant, as it is typed into a shell."""
+        whose = "" if tenant is None else f"--tenant {shlex.quote(tenant)}"
+        given = [self.options, whose, shlex.quote(name or self.name), *map(shlex.quote, words)]
         return " ".join(("raceproof", verb, *filter(None, given)))
 
 

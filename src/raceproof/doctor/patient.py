@@ -52,6 +52,10 @@ class Patient:
     def tenant(self) -> Any:
         return self.store._tenant
 
+    def whose(self, thing: Spec[Any] | Delivery) -> str | None:
+        """The tenant that a command about rows of a thing has to name, if they are those of one."""
+        return None if thing.tenant is None or self.tenant is None else str(self.tenant)
+
     @property
     def moment(self) -> datetime:
         """The time by the store's clock."""

@@ -1,25 +1,28 @@
 """What can be wrong with rows on Redis and Valkey: they are found by walking the keys, a bounded number of them."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from raceproof.attempts import Attempts
+from raceproof.claims import claim_request
 from raceproof.deliveries import Delivery
 from raceproof.doctor import rows as sql_rows
 from raceproof.doctor import work
-from raceproof.doctor.finding import Problem, Repair, Subject, advice, command, redis
+from raceproof.doctor.finding import Problem, Repair, Subject, advice, redis
 from raceproof.doctor.patient import Patient
 from raceproof.doctor.walk import Found, walk
-from raceproof.forms import Columns, Marker
+from raceproof.forms import Columns
 from raceproof.inbox import Inbox
 from raceproof.look import moment
-from raceproof.moves.redis import parts_of_text, text_of
+from raceproof.moves.redis import key_of_member, parts_of_text, text_of
+from raceproof.moves.request import KeyParts
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program, Statement
+from raceproof.sweep.finding import SpentRow, SpentSearch
 from raceproof.sweep.sweeping import Sweep
 
 _FOR_EVER = -1
+_ROWS_AT_ONCE = 500
 
 
 def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
@@ -71,50 +74,34 @@ def claim(patient: Patient, subject: Subject, one: Claimable[Any]) -> Program[li
     """Rows out of attempts, and rows that wait where no claim would find them."""
     spec, form = one.lifecycle, one.form
     ends = form.until if isinstance(form, Columns) else form.column
-    wanted = (spec.column, ends, *(column for column in (one.attempts, one.after) if column))
+    wanted = (spec.column, ends, *filter(None, (one.attempts, one.after, one.serial)))
     waiting = {str(status) for status in one.open}
 
     def is_open(row: Found) -> bool:
-        return row.fields[spec.column] in waiting and _is_ours(spec, row.member)
+        mine = key_of_member(spec, row.member, patient.tenant) is not None
+        return row.fields[spec.column] in waiting and mine
 
     rows = yield from walk(patient, spec.table, wanted, is_open, patient.rows)
-    now = patient.moment.timestamp()
-    spent = [
-        {
-            "key": _key(spec, row.member),
-            "status": row.fields[spec.column],
-            "attempts": row.fields[one.attempts],
-        }
-        for row in rows
-        if one.cap is not None
-        and one.attempts
-        and _whole(row.fields[one.attempts]) >= one.cap
-        and _over(one, row.fields[ends], now)
-    ]
-    problems = work.out_of_attempts(patient, subject, one, spent)
+    problems = []
+    if one.cap is not None:
+        asked = claim_request(one, tenant=patient.tenant, now=patient.now)
+        search = SpentSearch(patient.driver.moves, asked, patient.moment.timestamp())
+        spent: list[SpentRow] = []
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            spent += yield from search.among({row.member: row.fields for row in some})
+            if len(spent) > patient.limit:
+                break
+        problems = work.out_of_attempts(patient, subject, one, work.evidence_of(spent))
     lost = yield from Sweep(patient.store, {})._missing(
         one, [row.member for row in rows][: patient.limit * 50]
     )
     if lost:
         shown = tuple({"key": _key(spec, member)} for member in lost[: patient.limit])
         what = f"rows wait for {str(one)!r} and stand in no index: no claim would find them"
-        repair = command(
-            subject.command("sweep", "--yes", name=work.claim_name(subject, one)), safe=True, sweeps=one
-        )
-        more = len(lost) > patient.limit
+        more, repair = len(lost) > patient.limit, work.swept(patient, subject, one)
         problems.append(Problem("index", "error", subject.name, what, shown, more, repair))
     return problems
-
-
-def _over(one: Claimable[Any], found: str | None, now: float) -> bool:
-    """Whether nobody holds the row now."""
-    if isinstance(one.form, Marker):
-        found = found.rpartition(":")[2] if found and found.startswith(one.form.prefix) else None
-    try:
-        lease = 0.0 if isinstance(one.form, Columns) else one.lease
-        return not found or float(found) + lease <= now
-    except ValueError:
-        return True
 
 
 def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Program[list[Problem]]:
@@ -125,7 +112,8 @@ def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Progra
     ]
 
     def is_uncertain(row: Found) -> bool:
-        return state_of(delivery, row.fields, now) == "uncertain"
+        mine = not delivery.tenant or _parts(row.member)[0] == str(patient.tenant)
+        return mine and state_of(delivery, row.fields, now) == "uncertain"
 
     wanted = (delivery.delivering, delivery.delivered, *named)
     found = yield from walk(patient, delivery.table, wanted, is_uncertain, patient.limit + 1)
@@ -212,23 +200,23 @@ def _several(
     spec = attempts.lifecycle
     of: dict[str, list[Found]] = {}
     for row in found:
-        of.setdefault(row.fields[attempts.owner], []).append(row)
+        of.setdefault(_owner(attempts, row), []).append(row)
     crowded = {owner: mine for owner, mine in of.items() if len(mine) > 1}
     if not crowded:
         return []
-    rows, kept = [], {}
+    rows: list[dict[str, Any]] = []
+    kept: dict[KeyParts, KeyParts] = {}
     for owner, mine in list(crowded.items())[: patient.limit]:
         pointer, _ = patient.driver.primitives.attempts._keys(attempts, owner)
         (pointed,) = yield Statement("attempt.pointer", "GET", (pointer,))
         mine.sort(key=lambda row: (row.fields.get(attempts.started or "") or "", row.member))
         if text_of(pointed) in {row.member for row in mine}:
-            kept[owner] = work.written(_key(spec, text_of(pointed)))
+            kept[_whose(attempts, mine[0])] = parts_of_text(spec, text_of(pointed))
         for row in mine:
-            parts = dict(zip(spec.key_columns, parts_of_text(spec, row.member), strict=True))
-            rows.append({**parts, attempts.owner: owner, spec.column: row.fields[spec.column]})
-    return [
-        sql_rows.several(subject, attempts, rows[: patient.limit * 2], len(crowded) > patient.limit, kept)
-    ]
+            owned = {attempts.owner: row.fields[attempts.owner], spec.column: row.fields[spec.column]}
+            rows.append(_columns(spec, row) | owned)
+    shown, more = rows[: patient.limit * 2], len(crowded) > patient.limit
+    return [sql_rows.several(patient, subject, attempts, shown, more, kept)]
 
 
 def _for_ever(patient: Patient, attempts: Attempts, found: list[Found]) -> Program[list[tuple[str, ...]]]:
@@ -241,7 +229,7 @@ def _for_ever(patient: Patient, attempts: Attempts, found: list[Found]) -> Progr
     for row in found:
         if row.left == _FOR_EVER:
             commands.append(("PEXPIRE", f"{spec.table}:{row.member}", open_ms, "NX"))
-    for owner in list(dict.fromkeys(row.fields[attempts.owner] for row in found))[: patient.limit * 10]:
+    for owner in list(dict.fromkeys(_owner(attempts, row) for row in found))[: patient.limit * 10]:
         for key, left in zip(
             patient.driver.primitives.attempts._keys(attempts, owner), (open_ms, kept_ms), strict=True
         ):
@@ -249,6 +237,22 @@ def _for_ever(patient: Patient, attempts: Attempts, found: list[Found]) -> Progr
             if replies[0] == _FOR_EVER:
                 commands.append(("PEXPIRE", key, left, "NX"))
     return commands
+
+
+def _columns(spec: Spec[Any], row: Found) -> dict[str, Any]:
+    return dict(zip(spec.key_columns, parts_of_text(spec, row.member), strict=True))
+
+
+def _whose(attempts: Attempts, row: Found) -> KeyParts:
+    """The owner of an attempt, with its tenant where that tells one owner from another."""
+    known = _columns(attempts.lifecycle, row) | {attempts.owner: row.fields[attempts.owner]}
+    return tuple(known[column] for column in attempts.owner_columns)
+
+
+def _owner(attempts: Attempts, row: Found) -> str:
+    """The same as a text that no other owner has."""
+    *tenant, owner = _whose(attempts, row)
+    return attempts.owner_text(owner, tenant[0] if tenant else None)
 
 
 def _is_ours(spec: Spec[Any], member: str) -> bool:
@@ -263,16 +267,15 @@ def _key(spec: Spec[Any], member: str) -> Any:
 
 
 def _delivered_key(delivery: Delivery, member: str) -> Any:
-    parts: Iterator[str] = (part.replace("%3A", ":").replace("%25", "%") for part in member.split(":"))
     if len(delivery.key_columns) == 1:
         return member
-    own = tuple(parts)[1:] if delivery.tenant else tuple(parts)
+    parts = _parts(member)
+    own = parts[1:] if delivery.tenant else parts
     return own if len(own) > 1 else own[0]
 
 
-def _whole(text: str | None) -> int:
-    """A count; a text that is none counts for nothing, as in the scripts."""
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+def _parts(member: str) -> KeyParts:
+    return tuple(part.replace("%3A", ":").replace("%25", "%") for part in member.split(":"))
 
 
 def _moment(text: str | None) -> datetime | None:

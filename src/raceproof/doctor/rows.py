@@ -1,7 +1,7 @@
 """Rows that should not be, in SQL: at a status that is not declared, or a second open attempt of an owner."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,6 +11,7 @@ from raceproof.doctor.patient import Patient
 from raceproof.doctor.schema import catalog, placed, relation_of
 from raceproof.doctor.work import as_argument
 from raceproof.guard import drop_ddl, guard_ddl, guard_name
+from raceproof.moves.request import KeyParts, key_text
 from raceproof.quoting import identifier, literal, qualified
 from raceproof.schema import attempt_index_ddl
 from raceproof.spec import Spec
@@ -102,9 +103,13 @@ def _constant(value: Any) -> str:
 def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[list[Problem]]:
     """Owners with several open attempts, and the index that would have refused the second."""
     spec = attempts.lifecycle
+    beside = [column for column in attempts.owner_columns if column != attempts.owner]
     slots = {
         **_slots(spec),
         "owner": identifier(attempts.owner),
+        # a name at another tenant is another owner
+        "part_owner": ", ".join(("part.rp_owner", *(f"part.{identifier(one)}" for one in beside))),
+        "found_owner": ", ".join(("found.rp_owner", *(f"found.{identifier(one)}" for one in beside))),
         "began": f"t.{identifier(attempts.started)}" if attempts.started else "NULL",
         "open": ", ".join(literal(str(status)) for status in attempts.open),
     }
@@ -117,42 +122,58 @@ def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[li
              **({attempts.started: began} if attempts.started else {})}
             for owner, status, began, *key in found
         )[: patient.limit]  # fmt: skip
-        problems.append(several(subject, attempts, rows, len(found) > patient.limit))
+        problems.append(several(patient, subject, attempts, rows, len(found) > patient.limit))
     if not (yield from _has_index(patient, attempts)):
-        what = f"no unique index on {attempts.owner}: raw SQL can give an owner a second open attempt"
+        what = f"no unique index on {', '.join(attempts.owner_columns)}: raw SQL can give an owner a second open attempt"
         repair = sql(attempt_index_ddl(attempts, patient.dialect), safe=not found)
         problems.append(Problem("index", "warning", subject.name, what, repair=repair))
     return problems
 
 
 def several(
-    subject: Subject, attempts: Attempts, rows: Sequence[dict[str, Any]], more: bool, kept: Any = None
+    patient: Patient,
+    subject: Subject,
+    attempts: Attempts,
+    rows: Sequence[dict[str, Any]],
+    more: bool,
+    kept: Mapping[KeyParts, KeyParts] | None = None,
 ) -> Problem:
     """The newest attempt of each owner stays, or the one that `kept` names; the others are superseded by it."""
     spec = attempts.lifecycle
-    lines = []
-    for owner, listed in groupby(rows, key=lambda row: row[attempts.owner]):
-        mine = list(listed)
-        stays = (kept or {}).get(owner) or _key(spec, mine[-1])
-        lines += [_supersede(subject, attempts, row, stays) for row in mine if _key(spec, row) != stays]
-    number = len({row[attempts.owner] for row in rows})
+
+    def whose(row: dict[str, Any]) -> KeyParts:
+        return tuple(row[column] for column in attempts.owner_columns)
+
+    lines, number = [], 0
+    for owner, listed in groupby(rows, key=whose):
+        mine, number = list(listed), number + 1
+        stays = (kept or {}).get(owner) or _parts(spec, mine[-1])
+        lines += [
+            _supersede(patient, subject, attempts, row, stays) for row in mine if _parts(spec, row) != stays
+        ]
     what = f"{number} owner{'s' * (number > 1)} with several open attempts; one at most is active"
     return Problem("owner", "error", subject.name, what, tuple(rows), more, command(*lines))
 
 
-def _supersede(subject: Subject, attempts: Attempts, row: dict[str, Any], stays: str) -> str:
+def _supersede(
+    patient: Patient, subject: Subject, attempts: Attempts, row: dict[str, Any], stays: KeyParts
+) -> str:
     spec = attempts.lifecycle
     words = [attempts.supersede.name]
     if attempts.link:
-        words += ["--set", f"{attempts.link}={stays}"]
-    if spec.tenant:
-        words += ["--tenant", str(row[spec.tenant])]
-    words += ["--reason", "doctor: the owner has a newer attempt", "--yes", *as_argument(_key(spec, row))]
-    return subject.command("move", *words, name=spec.name)
+        # as a start writes it
+        whole = len(spec.key) > 1 or patient.dialect == "redis"
+        words += ["--set", f"{attempts.link}={key_text(stays if whole else stays[-1:])}"]
+    own = _parts(spec, row)[-len(spec.key) :]
+    words += ["--reason", "doctor: the owner has a newer attempt", "--yes"]
+    words += as_argument(own if len(own) > 1 else own[0])
+    return subject.command(
+        "move", *words, name=spec.name, tenant=str(row[spec.tenant]) if spec.tenant else None
+    )
 
 
-def _key(spec: Spec[Any], row: dict[str, Any]) -> str:
-    return ",".join(str(row[column]) for column in spec.key)
+def _parts(spec: Spec[Any], row: dict[str, Any]) -> KeyParts:
+    return tuple(row[column] for column in spec.key_columns)
 
 
 def _has_index(patient: Patient, attempts: Attempts) -> Program[bool]:
@@ -167,7 +188,8 @@ def _has_index(patient: Patient, attempts: Attempts) -> Program[bool]:
         for names, made in rows:
             listed: list[str | None] = [*str(names).split("\0")]
             found.append((listed, _WHERE.split(made, maxsplit=1)[-1] if made else None))
-    return any(names == [attempts.owner] and _covers(where, attempts) for names, where in found)
+    wanted = sorted(attempts.owner_columns)
+    return any(sorted(map(str, names)) == wanted and _covers(where, attempts) for names, where in found)
 
 
 def _covers(where: str | None, attempts: Attempts) -> bool:

@@ -18,11 +18,11 @@ LIMIT {$limit}
 SELECT count(*)
 FROM (SELECT 1 FROM {table} LIMIT {$rows}) AS part
 
--- The open attempts of owners who have several, the oldest first.
+-- The open attempts of owners who have several, the oldest first; the same name at two tenants is two owners.
 -- name: doctor.owners
 SELECT found.rp_owner, found.rp_status, found.rp_began, {found_keys}
 FROM (
-    SELECT part.*, count(*) OVER (PARTITION BY part.rp_owner) AS rp_number
+    SELECT part.*, count(*) OVER (PARTITION BY {part_owner}) AS rp_number
     FROM (
         SELECT t.{owner} AS rp_owner, t.{status} AS rp_status, {began} AS rp_began, {t_keys}
         FROM {table} AS t
@@ -32,7 +32,7 @@ FROM (
     ) AS part
 ) AS found
 WHERE found.rp_number > 1
-ORDER BY found.rp_owner, found.rp_began, {found_keys}
+ORDER BY {found_owner}, found.rp_began, {found_keys}
 LIMIT {$limit}
 
 -- The columns of each unique index, and its text.

@@ -1,18 +1,20 @@
 """Work that does not go on by itself: leases long over, rows out of attempts, uncertain deliveries, dead events …"""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from raceproof.attempts import Attempts
 from raceproof.claims import claim_request
 from raceproof.deliveries import Delivery, DeliveryState
-from raceproof.doctor.finding import Problem, Row, Subject, advice, command
+from raceproof.doctor.finding import Problem, Repair, Row, Subject, advice, command
+from raceproof.doctor.pasting import key_words
 from raceproof.doctor.patient import Patient
 from raceproof.inbox import Inbox
 from raceproof.look import held_claims, moment
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program
-from raceproof.sweep import overdue, spent_rows
+from raceproof.sweep import SpentRow, overdue, spent_rows
 
 _INDEXED = 1000
 _WHY = "doctor: the lease is over"
@@ -46,12 +48,12 @@ def claims(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Program
     lines = [
         subject.command(
             "claims",
-            "--release",
-            written(row["key"]),
+            *named("--release", row["key"]),
             "--reason",
             _WHY,
             "--yes",
             name=claim_name(subject, claim),
+            tenant=patient.whose(claim.lifecycle),
         )
         for row in evidence
     ]
@@ -65,10 +67,14 @@ def claims(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Program
 def spent(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Program[list[Problem]]:
     """Rows that have had all their attempts, and that nobody has set aside."""
     rows = yield from spent_rows(patient.store, claim, patient.limit + 1, patient.now)
-    evidence = [
+    return out_of_attempts(patient, subject, claim, evidence_of(rows))
+
+
+def evidence_of(rows: Sequence[SpentRow]) -> list[dict[str, Any]]:
+    """Such rows as they are shown."""
+    return [
         {"key": one.key, "status": one.status, "attempts": one.attempts, "since": one.since} for one in rows
     ]
-    return out_of_attempts(patient, subject, claim, evidence)
 
 
 def out_of_attempts(
@@ -79,17 +85,21 @@ def out_of_attempts(
         return []
     what = f"rows of {str(claim)!r} are out of attempts"
     if claim.exhausted is not None:
-        repair = command(
-            subject.command("sweep", "--yes", name=claim_name(subject, claim)), safe=True, sweeps=claim
-        )
+        repair = swept(patient, subject, claim)
     else:
         what += ", and the claim has no way out for them"
-        repair = command(*(_exit(subject, claim, row) for row in rows[: patient.limit]))
+        repair = command(*(_exit(patient, subject, claim, row) for row in rows[: patient.limit]))
     more = len(rows) > patient.limit
     return [Problem("stuck.claim", "error", subject.name, what, tuple(rows[: patient.limit]), more, repair)]
 
 
-def _exit(subject: Subject, claim: Claimable[Any], row: Row) -> str:
+def swept(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Repair:
+    """A sweep repairs it."""
+    name, tenant = claim_name(subject, claim), patient.whose(claim.lifecycle)
+    return command(subject.command("sweep", "--yes", name=name, tenant=tenant), safe=True, sweeps=claim)
+
+
+def _exit(patient: Patient, subject: Subject, claim: Claimable[Any], row: Row) -> str:
     """A move that a person can make instead: out of the statuses at which the row would be claimed, if there is one."""
     spec = claim.lifecycle
     ways = [spec.moves[name] for name in spec.moves_from.get(str(row["status"]), ())]
@@ -98,7 +108,7 @@ def _exit(subject: Subject, claim: Claimable[Any], row: Row) -> str:
         return f"# there is no move out of {row['status']!r}: declare one, and name it as exhausted= of the claim"
     others = f"  # or {', '.join(one.name for one in ways[1:])}" if ways[1:] else ""
     words = (ways[0].name, "--reason", "doctor: out of attempts", "--yes", *as_argument(row["key"]))
-    return subject.command("move", *words, name=spec.name) + others
+    return subject.command("move", *words, name=spec.name, tenant=patient.whose(spec)) + others
 
 
 def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Program[list[Problem]]:
@@ -133,8 +143,10 @@ def uncertain(
     level: Any = "error" if delivery.policy == "hold" else "warning"
     shown = tuple(rows[: patient.limit])
     lines = ["# look at the receiver first, and say --not-arrived where it has none of it"]
+    tenant = patient.whose(delivery)
     lines += [
-        subject.command("delivery", "--resolve", written(row["key"]), "--arrived", "--yes") for row in shown
+        subject.command("delivery", *named("--resolve", row["key"]), "--arrived", "--yes", tenant=tenant)
+        for row in shown
     ]
     more = len(rows) > patient.limit
     return [Problem("stuck.delivery", level, subject.name, what, shown, more, command(*lines))]
@@ -149,7 +161,8 @@ def expired(patient: Patient, subject: Subject, attempts: Attempts) -> Program[l
     evidence = tuple(dict(zip(spec.key_columns, row, strict=True)) for row in rows[: patient.limit])
     what = f"attempts are open although their {attempts.ttl:g} seconds are over"
     if attempts.expire is not None:
-        repair = command(subject.command("sweep", "--yes"), safe=True, sweeps=attempts)
+        tenant = None if spec.tenant == attempts.owner else patient.whose(spec)
+        repair = command(subject.command("sweep", "--yes", tenant=tenant), safe=True, sweeps=attempts)
     else:
         repair = advice(
             f"declare expire= for {attempts}; the next attempt of the same owner ends the old one too"
@@ -175,7 +188,7 @@ def dead(patient: Patient, subject: Subject, rows: list[dict[str, Any]]) -> list
         return []
     shown = tuple(rows[: patient.limit])
     lines = [
-        subject.command("inbox", "--revive", written((row["source"], row["event_id"])), "--yes")
+        subject.command("inbox", *named("--revive", (row["source"], row["event_id"])), "--yes")
         for row in shown
     ]
     what = "events are dead: they have used up their attempts"
@@ -183,15 +196,16 @@ def dead(patient: Patient, subject: Subject, rows: list[dict[str, Any]]) -> list
     return [Problem("stuck.inbox", "error", subject.name, what, shown, more, command(*lines))]
 
 
-def written(key: Any) -> str:
-    """A key as it is given to a command."""
-    return ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
+def named(option: str, key: Any) -> tuple[str, ...]:
+    """The option of a command that names a row."""
+    *separator, text = key_words(key)
+    return (*separator, option, text)
 
 
 def as_argument(key: Any) -> tuple[str, ...]:
-    """The same as the last word of a command; one that looks like an option is not taken for one."""
-    text = written(key)
-    return ("--", text) if text.startswith("-") else (text,)
+    """A key as the last word of a command; one that looks like an option is not taken for one."""
+    *separator, text = key_words(key)
+    return (*separator, *(("--",) if text.startswith("-") else ()), text)
 
 
 def claim_name(subject: Subject, claim: Claimable[Any]) -> str:

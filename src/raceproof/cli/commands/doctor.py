@@ -86,7 +86,7 @@ def doctor(
     redis-cli or a shell. Nothing is written without --fix, and then only what is safe. TARGET is anything declared;
     without one, all of it. Rows are looked at a bounded number of, whatever the size of a table.
     """
-    subjects = _subjects(context, find_things(apps, names, *_KINDS), apps, location, tenant)
+    subjects = _subjects(context, find_things(apps, names, *_KINDS), apps, location)
     with open_store(location, None, tenant) as store:
         found = diagnose(store, *subjects, limit=limit, rows=rows, ignore=ignore)
         done: list[Problem] = []
@@ -117,17 +117,16 @@ def _subjects(
     targets: Sequence[Target[Any]],
     apps: Sequence[str],
     location: Location | None,
-    tenant: str | None,
 ) -> list[Subject]:
     """The targets, with the options that a repair has to repeat: those that were typed, but never a secret."""
 
     def typed(name: str) -> bool:
         return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
-    more = ["--tenant", tenant] if tenant is not None else []
+    more = []
     if location and typed("location"):
         secret = location.secrets or "?" in location.url
-        more += ["--url", "$RACEPROOF_URL" if secret else location.url]
+        more = ["--url", "$RACEPROOF_URL" if secret else location.url]
     options = " ".join(f'"{word}"' if word.startswith("$") else shlex.quote(word) for word in more)
     named = typed("apps") or not apps
     return [
