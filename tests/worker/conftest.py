@@ -5,17 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.grounds import Ground, open_ground
+from tests.contract.grounds import Ground, asked_ground
 
 
 @pytest.fixture(
     params=["sqlite connect async", "postgres connect async", "redis connect async", "asyncpg pool"]
 )
 async def ground(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
-    async with open_ground(
-        request.param,
-        lambda: request.getfixturevalue("postgres_server"),
-        lambda: request.getfixturevalue("valkey_server"),
-        tmp_path,
-    ) as found:
+    async with asked_ground(request, tmp_path) as found:
         yield found

@@ -2,36 +2,15 @@
 
 import asyncio
 import threading
-from collections import Counter
 from typing import Any
 
 import pytest
 
-from raceproof import Arrival, AsyncStore, CallError, Claim, Failure, Finished, Inbox, Limit, Spec, Worker
+from raceproof import Arrival, CallError, Claim, Failure, Finished, Inbox, Limit, Worker
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
-
-
-async def put(ground: Ground, job: Spec[str], count: int) -> list[str]:
-    keys = [f"j{number:03d}" for number in range(count)]
-    for number, key in enumerate(keys):
-        ground.put(job, key, "QUEUED", made_at=number)
-    await ground.db.offer(job.claims["work"], keys)
-    return keys
-
-
-def db(ground: Ground) -> AsyncStore:
-    assert isinstance(ground.db.store, AsyncStore)
-    return ground.db.store
-
-
-def worker(ground: Ground, job: Spec[str], handler: Any, **options: Any) -> Worker:
-    return Worker(db(ground), job.claims["work"], handler, finish=job.moves["finish"], **options)
-
-
-def statuses(ground: Ground, job: Spec[str], keys: list[str]) -> Counter[Any]:
-    return Counter(ground.get(job, key)["status"] for key in keys)
+from tests.worker.working import db, put, statuses, worker
 
 
 async def test_plain_functions_and_coroutines_finish_every_item_once(ground: Ground) -> None:
@@ -174,6 +153,32 @@ async def test_no_more_items_run_at_once_than_may(ground: Ground) -> None:
     await mine.run(until_idle=True)
     assert statuses(ground, job, keys) == {"DONE": 60}
     assert most == 3
+
+
+async def test_long_items_keep_no_place_that_is_free(ground: Ground) -> None:
+    """Three run and do not end; the fourth, which comes later, is run beside them."""
+    job = jobs(ground)
+    keys = await put(ground, job, 3)
+    entered, release, done = asyncio.Semaphore(0), asyncio.Event(), asyncio.Event()
+
+    async def handle(claim: Claim[Any, Any]) -> None:
+        if claim.key not in keys:
+            done.set()
+            return
+        entered.release()
+        await release.wait()
+
+    mine = worker(ground, job, handle, parallel=4, poll=3600)
+    running = asyncio.create_task(mine.run())
+    for _ in keys:
+        await entered.acquire()
+    ground.put(job, "later", "QUEUED", made_at=3)
+    await ground.db.offer(job.claims["work"], ["later"])
+    await until(done.is_set, "the fourth has run")
+    release.set()
+    mine.stop()
+    await running
+    assert statuses(ground, job, [*keys, "later"]) == {"DONE": 4}
 
 
 async def test_a_cancelled_worker_leaves_every_row_claimable(ground: Ground) -> None:

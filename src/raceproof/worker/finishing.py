@@ -1,7 +1,10 @@
-"""The end of items: gathered while the store is busy, and written together, each with its own fence and its own answer."""
+"""The end of items: gathered while the store is busy, and written together, each with its own fence and its own answer.
+
+What the store refuses for one item is that item's failure: the others of its statement are written without it.
+"""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raceproof.events import log
@@ -12,6 +15,11 @@ from raceproof.worker.held import Held
 
 Ended = tuple[Claim[Any, Any], Any]
 """A claim, and what came of it: columns to set (or None) for an item that is done, or a `Failure`."""
+
+Done = dict[Claim[Any, Any], Mapping[str, Any] | None]
+
+_MOST = 2000
+_LONGEST_REASON = 500
 
 
 class Finished:
@@ -25,6 +33,11 @@ class Failure(Exception):
         super().__init__(reason)
         self.delay = delay
         self.counted = counted
+
+
+def failure(error: BaseException) -> Failure:
+    """The failure that any other error is."""
+    return Failure(f"{type(error).__name__}: {error}")
 
 
 class Finishing:
@@ -58,7 +71,9 @@ class Finishing:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting[:2000], self._waiting[2000:]
+                batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+                if self._held.renewing:
+                    await self._held.settled([claim for claim, _ in batch])
                 try:
                     await self._write(batch)
                 except Exception:
@@ -68,7 +83,8 @@ class Finishing:
             self._running = None
 
     async def _write(self, batch: Sequence[Ended]) -> None:
-        done: dict[Claim[Any, Any], Any] = {}
+        plain: Done = {}
+        shapes: dict[tuple[str, ...], Done] = {}
         failures: list[tuple[Claim[Any, Any], Failure]] = []
         for claim, end in batch:
             current = self._held.take(claim)
@@ -76,34 +92,69 @@ class Finishing:
                 self.finished += 1
             elif current is None:
                 self.lost += 1
+            elif end is None:
+                plain[current] = None
             elif isinstance(end, Failure):
                 failures.append((current, end))
+            elif isinstance(end, Mapping):
+                shapes.setdefault(tuple(end), {})[current] = end
             else:
-                done[current] = end
-        if done:
-            await self._write_done(done)
-        for claim, failure in failures:
-            await self._write_failure(claim, failure)
+                kind = type(end).__name__
+                failures.append((current, Failure(f"the handler returned {kind}, not a mapping or None")))
+        for done in (plain, *shapes.values()):
+            if done:
+                await self._write_done(done)
+        for claim, why in failures:
+            await self._write_failure(claim, why)
 
-    async def _write_done(self, done: dict[Claim[Any, Any], Any]) -> None:
-        plain = [claim for claim, columns in done.items() if not columns]
-        answers = list(await self._db.move_many(self._finish, plain)) if plain else []
-        shapes: dict[tuple[str, ...], dict[Claim[Any, Any], Any]] = {}
-        for claim, columns in done.items():
-            if columns:
-                shapes.setdefault(tuple(columns), {})[claim] = columns
-        for some in shapes.values():
-            answers += await self._db.move_many(self._finish, some)
+    async def _write_done(self, done: Done, again: bool = False) -> None:
+        """Ends that set the same columns. If the store refuses some, they are found by halves, and have failed."""
+        first = next(iter(done))
+        try:
+            answers = await self._db.move_many(self._finish, done if done[first] else list(done))
+        except Exception as error:
+            await self._find(first)
+            if len(done) == 1:
+                log.warning("%s could not end %r: %s", self._finish, first.key, error)
+                await self._write_failure(first, failure(error))
+            else:
+                ended, half = list(done.items()), len(done) // 2
+                await self._write_done(dict(ended[:half]), again=True)
+                await self._write_done(dict(ended[half:]), again=True)
+            return
         for answer in answers:
-            if answer.won:
+            # Redis may have moved some of those that were asked for together
+            if answer.won or (again and answer.reached):
                 self.finished += 1
             else:
                 self.lost += 1
                 log.warning("%s", answer)
 
-    async def _write_failure(self, claim: Claim[Any, Any], failure: Failure) -> None:
-        self.failed += 1
-        if failure.counted:
-            await self._db.fail(claim, reason=str(failure) or None, delay=failure.delay)
+    async def _write_failure(self, claim: Claim[Any, Any], why: Failure) -> None:
+        reason = _writable(str(why)) or None
+        try:
+            if why.counted:
+                (answer,) = await self._db.fail(claim, reason=reason, delay=why.delay)
+            else:
+                (answer,) = await self._db.release(claim, reason=reason)
+        except Exception as error:
+            await self._find(claim)
+            if why.delay is None:
+                log.exception("%s: %r could not be given back", claim.move, claim.key)
+            else:
+                await self._write_failure(claim, failure(error))
+            return
+        if answer.reached:
+            self.failed += 1
         else:
-            await self._db.release(claim, reason=str(failure) or None)
+            self.lost += 1
+            log.warning("%s", answer)
+
+    async def _find(self, claim: Claim[Any, Any]) -> None:
+        """Raises if the store is away, and what could not be written is no fault of an item's."""
+        await self._db.read(self._finish.lifecycle, claim.key)
+
+
+def _writable(reason: str) -> str:
+    """A text that every store takes, whatever came from outside."""
+    return reason[:_LONGEST_REASON].encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")

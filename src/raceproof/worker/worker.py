@@ -6,10 +6,11 @@ stops last. Not promised: that an item is run once. A handler that must not repe
 """
 
 import asyncio
-import signal
+import inspect
 import time
-from contextlib import suppress
-from typing import Any
+from collections.abc import Awaitable
+from contextlib import nullcontext, suppress
+from typing import Any, TypeVar
 
 from raceproof.claims.request import check_claimable
 from raceproof.errors import CallError
@@ -23,9 +24,13 @@ from raceproof.store import AsyncStore
 from raceproof.worker.batch import BatchSize
 from raceproof.worker.finishing import Finishing
 from raceproof.worker.held import Held
-from raceproof.worker.items import GLANCE, Handler, Items
+from raceproof.worker.items import Handler, Items
 from raceproof.worker.limit import Limit, Slot
 from raceproof.worker.running import Running
+from raceproof.worker.signals import stopped_by_signals
+from raceproof.worker.threads import GLANCE, ThreadItems
+
+T = TypeVar("T")
 
 
 class Worker:
@@ -69,10 +74,12 @@ class Worker:
         self._held = Held(db)
         self._finishing = Finishing(db, self._held, finish)
         self._stopping = asyncio.Event()
-        self._items = Items(handler, self._held, self._finishing, self._stopping, timeout)
-        self._parallel = parallel or (10 if self._items.are_coroutines else 1)
+        self._are_coroutines = inspect.iscoroutinefunction(handler)
+        self._parallel = parallel or (10 if self._are_coroutines else 1)
         if self._parallel < 1:
             raise CallError(f"{claim}: parallel={parallel} would run nothing")
+        items = (handler, self._held, self._finishing, self._stopping, timeout)
+        self._items = Items(*items) if self._are_coroutines else ThreadItems(*items, self._parallel)
         self._options: dict[str, Any] = {"by": by or default_actor(), "where": where, "returning": returning}
         self._batch_timeout = batch_timeout
         self._poll = poll
@@ -117,10 +124,10 @@ class Worker:
     async def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
         """Work until `stop()`, or SIGTERM and SIGINT with `signals`; with `until_idle`, until nothing is left to do."""
         self._until_idle = until_idle
-        loop = asyncio.get_running_loop()
-        listened = (signal.SIGTERM, signal.SIGINT) if signals else ()
-        for number in listened:
-            loop.add_signal_handler(number, self.stop)
+        with stopped_by_signals(self.stop) if signals else nullcontext():
+            await self._run()
+
+    async def _run(self) -> None:
         renewing = asyncio.create_task(self._keep_renewing())
         listening = asyncio.create_task(self._db._wait_for_offers(self._claim, self.wake))
         try:
@@ -133,8 +140,6 @@ class Worker:
         finally:
             listening.cancel()
             await _to_the_end(self._end(renewing, listening))
-            for number in listened:
-                loop.remove_signal_handler(number)
 
     async def _work(self) -> None:
         while not self._stopping.is_set():
@@ -142,53 +147,60 @@ class Worker:
                 await self._sleep(self._poll)
                 continue
             half = self._batch.size // 2
-            if self._running.items > half:
-                await self._something_ends(left=half)
+            few = max(half, self._parallel - 1)
+            if self._running.items > few:
+                await self._until_left(few)
                 continue
             if self._finishing.waiting > 4 * self._batch.size:
                 await self._finishing.flush()
             self._wake.clear()
             # half of what may be held: it is claimed while the other half runs and the end of the last is written
             room = min(self._batch.size - self._running.items, max(self._parallel, half))
+            failed = self.failed
             claims = await self._claim_some(room)
             if claims is None:
                 await self._sleep(self._poll)  # nobody knows whether there is work
             elif claims:
                 self._running.begin(claims, len(claims) == room, self._batch_timeout)
             elif self._running:
-                await self._something_ends()
+                await self._sleep(self._poll)
             else:
                 await self._finishing.flush()
                 await self._free_slot()
-                if self._until_idle:
-                    return
-                await self._sleep(self._poll)
+                if not self._until_idle:
+                    await self._sleep(self._poll)
+                elif self.failed == failed:
+                    return  # nothing was given back since the store was asked
 
     async def _has_a_slot(self) -> bool:
         """Whether this worker may work now, over all processes."""
         if self._limit is None:
             return True
         if self._slot is None:
-            self._slot = await self._limit.take(self._db, self._options["by"])
+            self._slot = await self._ask(self._limit.take(self._db, self._options["by"]))
         return self._slot is not None
 
     async def _free_slot(self) -> None:
         slot, self._slot = self._slot, None
         if slot is not None:
-            await slot.free()
+            await self._ask(slot.free())
 
     async def _claim_some(self, most: int) -> list[Claim[Any, Any]] | None:
         """What there is to do; None if the store could not be asked."""
-        try:
-            claims = await self._db.claim(self._claim, most, **self._options)
-        except Exception as error:
-            log.warning(
-                "%s: the store could not be asked for work: %s: %s", self._claim, type(error).__name__, error
-            )
+        claims = await self._ask(self._db.claim(self._claim, most, **self._options))
+        if claims is None:
             return None
         self._answered = time.monotonic()
         self._held.add(claims)
         return claims
+
+    async def _ask(self, asked: Awaitable[T]) -> T | None:
+        """What the store answers; None if it could not be asked, which is no reason to end."""
+        try:
+            return await asked
+        except Exception as error:
+            log.warning("%s: the store could not be asked: %s: %s", self._claim, type(error).__name__, error)
+            return None
 
     async def _sleep(self, seconds: float) -> None:
         # not wait_for, which in Python 3.11 forgets a cancellation that comes together with the event
@@ -201,14 +213,12 @@ class Worker:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s: a worker failed", self._claim, exc_info=error)
 
-    async def _something_ends(self, left: int = 0) -> None:
-        """Wait until a running task has ended and no more than so many items are left, or until the worker is to stop."""
+    async def _until_left(self, items: int) -> None:
+        """Wait until no more than so many items are left, or until the worker is to stop."""
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
-            while self._running and not self._stopping.is_set():
+            while self._running.items > items and not self._stopping.is_set():
                 await asyncio.wait([*self._running.tasks, stop], return_when=asyncio.FIRST_COMPLETED)
-                if self._running.items <= left or not left:
-                    return
         finally:
             stop.cancel()
 
@@ -231,7 +241,7 @@ class Worker:
                 )
                 continue
             for task, claims in self._running:
-                if self._items.are_coroutines and all(not self._held.has(one) for one in claims) and gone:
+                if self._are_coroutines and all(not self._held.has(one) for one in claims) and gone:
                     task.cancel()  # everything it works on is somebody else's by now
 
     async def _end(self, renewing: "asyncio.Task[None]", listening: "asyncio.Task[None]") -> None:
@@ -252,6 +262,7 @@ class Worker:
                 await self._finishing.flush()
             await self._free_slot()
         finally:
+            self._items.let_go()
             # a driver may swallow a cancellation that meets it while it connects
             while pending := [task for task in (renewing, listening) if not task.done()]:
                 for task in pending:

@@ -1,0 +1,165 @@
+"""Items that are plain functions: run in threads of the worker's own, as many as may run at once; the loop goes on renewing.
+
+A thread cannot be stopped, only given up: another takes its place, and what it still writes with its claim is fenced off.
+"""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from raceproof.events import log
+from raceproof.outcome import Claim
+from raceproof.worker.finishing import Ended, Failure, Finishing
+from raceproof.worker.held import Held
+from raceproof.worker.items import Handler, Items, failed, timed_out
+
+GLANCE = 0.05
+"""How long a thread goes on before it is looked at."""
+
+
+class ThreadItems(Items):
+    """No more than `parallel` runs go on at once, so none waits for a thread, whatever was given up before."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        held: Held,
+        finishing: Finishing,
+        stopping: asyncio.Event,
+        timeout: float | None,
+        parallel: int,
+    ) -> None:
+        super().__init__(handler, held, finishing, stopping, timeout)
+        self._parallel = parallel
+        self._threads = self._fresh_threads()
+
+    async def run(self, claims: Sequence[Claim[Any, Any]], ends: float | None) -> None:
+        """Run these, turn by turn; `ends` is when they must all have ended, by the monotonic clock."""
+        loop = asyncio.get_running_loop()
+        while claims:
+            if self._is_over(ends):
+                self.give_back(claims)
+                return
+            turn = _Turn(claims)
+            work = loop.run_in_executor(self._threads, self._run_turn, turn, ends)
+            try:
+                while not work.done():
+                    await asyncio.wait([work], timeout=min(GLANCE, self._timeout or GLANCE))
+                    self._finishing.add(turn.take())
+                    if turn.give_up(began_by=self._overdue(ends)):
+                        self._give_up(turn, timed_out(time.monotonic() - turn.began))
+                        return
+            except asyncio.CancelledError:
+                turn.give_up()
+                self._give_up(turn)
+                raise
+            work.result()
+            self._finishing.add(turn.take())
+            claims = turn.rest
+
+    def let_go(self) -> None:
+        """Threads that are at something end when it does."""
+        self._threads.shutdown(wait=False)
+        self._threads = self._fresh_threads()
+
+    def _fresh_threads(self) -> ThreadPoolExecutor:
+        """Each is made when it is needed."""
+        return ThreadPoolExecutor(self._parallel, "raceproof")
+
+    def _run_turn(self, turn: "_Turn", ends: float | None) -> None:
+        """In the thread: run items until a short while is over."""
+        handler, held = self._handler, self._held.has
+        enough = time.monotonic() + GLANCE
+        one = turn.begin()
+        while one is not None:
+            end: Any = None
+            mine = held(one)
+            if mine:
+                try:
+                    end = handler(one)
+                except Failure as told:
+                    end = told
+                except BaseException as error:  # in a thread of ours, an exit is the item's as well
+                    end = failed(one, error)
+            now = time.monotonic()
+            more = now < enough and not self._is_over(ends)
+            one = turn.end((one, end) if mine else None, now if more else math.inf)
+
+    def _overdue(self, ends: float | None) -> float:
+        """What began by then has had its time."""
+        now = time.monotonic()
+        if ends is not None and now >= ends:
+            return now
+        return -math.inf if self._timeout is None else now - self._timeout
+
+    def _give_up(self, turn: "_Turn", why: Failure | None = None) -> None:
+        """The item that still runs has failed; or, if nobody says so, it is left to its lease, for it may be done yet."""
+        self._finishing.add(turn.take())
+        self.give_back(turn.rest)
+        for one in turn.running:
+            if why is not None:
+                self._finishing.add([(one, why)])
+            elif self._held.take(one) is not None:
+                log.warning("%s: %r goes on after the worker; it is left to its lease", one.move, one.key)
+        self.let_go()
+
+
+class _Turn:
+    """How far a thread has come with some items; once the turn is given up it comes no further."""
+
+    def __init__(self, claims: Sequence[Claim[Any, Any]]) -> None:
+        self._claims = claims
+        self._place = 0
+        self._ended: list[Ended] = []
+        self._given_up = False
+        self._lock = threading.Lock()
+        self.began = math.inf
+        """When the item that runs has begun; never, while none runs."""
+
+    def begin(self) -> Claim[Any, Any] | None:
+        """In the thread: the first item, which begins now."""
+        with self._lock:
+            if self._given_up:
+                return None
+            self.began = time.monotonic()
+            return self._claims[0]
+
+    def end(self, ended: Ended | None, now: float) -> Claim[Any, Any] | None:
+        """In the thread: the item has ended so, or was not run at all. The next one, if it begins `now` and not never."""
+        with self._lock:
+            if self._given_up:
+                return None
+            if ended is not None:
+                self._ended.append(ended)
+            self._place += 1
+            if now < math.inf and self._place < len(self._claims):
+                self.began = now
+                return self._claims[self._place]
+            self.began = math.inf
+            return None
+
+    def take(self) -> list[Ended]:
+        """What has ended since the last time."""
+        with self._lock:
+            ended, self._ended = self._ended, []
+            return ended
+
+    def give_up(self, began_by: float = math.inf) -> bool:
+        """Whether it is given up: if an item runs that had begun by then, or without a time whatever runs."""
+        with self._lock:
+            self._given_up = self.began <= began_by
+            return self._given_up
+
+    @property
+    def running(self) -> Sequence[Claim[Any, Any]]:
+        """The item that runs, if one does."""
+        return self._claims[self._place : self._place + 1] if self.began < math.inf else ()
+
+    @property
+    def rest(self) -> Sequence[Claim[Any, Any]]:
+        """Those that have not begun."""
+        return self._claims[self._place + len(self.running) :]
