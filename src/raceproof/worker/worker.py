@@ -1,8 +1,9 @@
 """A worker: claim → run → finish, bounded, renewing, draining.
 
 Promise: an item is finished only by its current holder (P4, P5); a row whose worker has died can be claimed by the next one
-after its lease (P13); stopping, cancelling and failing leave every row either finished or claimable (P14); the heartbeat
-stops last. Not promised: that an item is run once. A handler that must not repeat an outside effect uses `deliver_once`.
+after its lease (P13); stopping, cancelling and failing leave every row either finished or claimable (P14), after its lease
+if a thread is still at it; the heartbeat stops last. Not promised: that an item is run once. A handler that must not repeat
+an outside effect uses `deliver_once`.
 """
 
 import asyncio
