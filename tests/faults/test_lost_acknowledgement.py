@@ -128,7 +128,7 @@ async def test_the_acknowledgement_of_a_repeated_call_can_be_lost_again(faulty: 
 async def test_a_search_whose_end_is_unknown_says_so(faulty: Faulty) -> None:
     """It cannot say for which rows, but never that none was moved."""
     order = await faulty.prepared(("a", "SENT"), history=True)
-    await faulty.db.move(order.moves["take_back"], "warm", where=column("status") == "SENT")
+    await faulty.db.move_many(order.moves["take_back"], ["warm"], where=column("status") == "SENT")
     faulty.proxy.cut_after_reply(None if faulty.kind in POSTGRES else "EVALSHA")
     answers = await faulty.db.move_many(order.moves["take_back"], where=column("status") == "SENT")
     told = {type(answer) for answer in answers}

@@ -104,8 +104,8 @@ async def test_a_slow_provider_costs_an_attempt_and_never_the_row(
 
 
 async def test_a_batch_has_its_cap_and_is_given_back(opening: Opening, silent: RunningProvider) -> None:
-    """The note's 45 minutes, here a fraction of a second."""
-    async with opening(**silent.settings(), batch_timeout=0.3, rest=3600.0, form="marker") as service:
+    """The note's 45 minutes, here two seconds, in which it has begun for sure."""
+    async with opening(**silent.settings(), batch_timeout=2.0, rest=3600.0, form="marker") as service:
         await found(service, "shipped:deep-soil.xml")
         await service.manager.run_until_idle(ENRICHMENT)
         await service.manager.run_until_idle(AI_DESCRIPTION)

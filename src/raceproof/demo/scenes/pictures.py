@@ -84,9 +84,11 @@ def send_what_comes(post: Post, polls: bool) -> None:
     with closing(connect_file(post.database)) as connection:
         kind = Guarded if post.side == RACEPROOF else Unguarded
         side = kind(connection, post.actor)
+        tried: set[str] = set()
         while (told := post.director.recv()) is not None:
             for picture_id in side.unsent() if polls else [told]:
-                _deliver(post, side, connection, picture_id, may_fail=not polls)
+                _deliver(post, side, connection, picture_id, may_fail=picture_id not in tried)
+                tried.add(picture_id)
             post.director.send("done")
 
 
@@ -94,7 +96,7 @@ def _deliver(
     post: Post, side: Unguarded | Guarded, connection: sqlite3.Connection, picture_id: str, may_fail: bool
 ) -> None:
     def send() -> None:
-        if may_fail and Random(f"{post.seed}/{picture_id}/{post.actor}").random() < FAILING:
+        if may_fail and Random(f"{post.seed}/{picture_id}/busy").random() < FAILING:
             raise NotSent("the receiver is busy")
         time.sleep(Random(f"{post.seed}/{picture_id}").uniform(*SENDING) * post.delay)
         connection.execute(
