@@ -44,7 +44,7 @@ def test_each_event_is_new_exactly_once(place: Place) -> None:
 def test_events_that_are_brought_together_are_new_exactly_once(
     place: Place,
 ) -> None:
-    """All in one statement, each process in an order of its own: who is given up for another tries again."""
+    """All in one statement, each process in an order of its own, and yet nobody waits for another in a ring."""
     inbox = prepared(place)
     events = [str(number) for number in range(200)]
 

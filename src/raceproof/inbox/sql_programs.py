@@ -33,14 +33,15 @@ class PostgresInbox:
         self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
     ) -> Program[list[Received]]:
         """Keep events, each once; when this returns they are durable."""
+        events = sorted(arrivals, key=_place) if len(arrivals) > 1 else arrivals
         statement = self._text("inbox.receive", inbox, now).bind(
             {
-                "sources": _unless_all_are([one.source for one in arrivals], arrivals[0].source)
-                or [arrivals[0].source],
-                "event_ids": [one.event_id for one in arrivals],
-                "ordering_keys": _unless_all_are([one.ordering_key for one in arrivals], None),
-                "bodies": [one.body for one in arrivals],
-                "headers": _unless_all_are([_written(one.headers) for one in arrivals], _NO_HEADERS),
+                "sources": _unless_all_are([one.source for one in events], events[0].source)
+                or [events[0].source],
+                "event_ids": [one.event_id for one in events],
+                "ordering_keys": _unless_all_are([one.ordering_key for one in events], None),
+                "bodies": [one.body for one in events],
+                "headers": _unless_all_are([_written(one.headers) for one in events], _NO_HEADERS),
                 "now": now,
             }
         )
@@ -84,6 +85,11 @@ class PostgresInbox:
             prepared = templates("raceproof.inbox", self.file)[name].prepare(slots, self._style)
             self._prepared[key] = prepared
         return prepared
+
+
+def _place(one: Arrival) -> tuple[str, ...]:
+    """Those of a line come first and stay in their order; the others in one that all agree on: nobody waits in a ring."""
+    return () if one.ordering_key is not None else (one.source, one.event_id)
 
 
 class SqliteInbox(PostgresInbox):
