@@ -93,7 +93,8 @@ class RedisClaims:
                 key = key_of_member(claim.lifecycle, text_of(member), request.tenant)
                 aside.append(answer.set_aside(claim, key, attempts))
             offset += kept
-            pages += claim.lifecycle.tenant is None  # the rows of other tenants are many, and passed over quickly
+            # the rows of other tenants are many, and passed over quickly
+            pages += claim.lifecycle.tenant is None
             if proposed < _ROWS_IN_ONE_SCRIPT:
                 break
         return aside

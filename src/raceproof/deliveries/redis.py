@@ -18,7 +18,7 @@ from raceproof.outcome import Missing, Unknown
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
 
 SCRIPT = source("raceproof.deliveries", "redis.lua")
-_NAMES = {action: f"delivery.{action}" for action in ("take", "mark", "resolve")}
+_NAMES = {action: f"delivery.{action}" for action in ("take", "mark", "resolve", "look")}
 
 
 class RedisDeliveries:
@@ -76,6 +76,14 @@ class RedisDeliveries:
         if word == "yes":
             return Marked(request.key, request.delivery, state)
         return answer.no_turn(request, *told)
+
+    def look(self, request: TurnRequest) -> Program[str | None]:
+        """How the delivery stands, in one word; None if there is no such row. Nothing is written."""
+        # the script without anything to do says what it has found
+        row = yield self._script(
+            "look", request.delivery, request.parts, DeliveryState.READY, {}, request.now
+        )
+        return str(text_of(row[1])) if row else None
 
     def listed(self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None) -> Program[Rows]:
         raise CallError(

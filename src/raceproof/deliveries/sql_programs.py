@@ -92,6 +92,12 @@ class PostgresDeliveries:
             return Missing(request.key, request.delivery)
         return answer.no_turn(request, found[0][0], found[0][1], found[0][2])
 
+    def look(self, request: TurnRequest) -> Program[str | None]:
+        """How the delivery stands, in one word; None if there is no such row. Nothing is written."""
+        values = self._values(request.values())
+        rows = yield self._text("delivery.look", request.delivery, request.now, ()).bind(values)
+        return str(rows[0][0]) if rows else None
+
     def listed(self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None) -> Program[Rows]:
         """What is under way or unknown: state, holder, since, attempts, error and the key's columns."""
         values = self._values({"limit": limit, "key_0": tenant, "stale": delivery.stale, "now": now})
