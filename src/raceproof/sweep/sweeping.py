@@ -192,8 +192,10 @@ class Sweep:
 
     def _moves_up(self, claim: Claimable[Any], line: str) -> Program[bool]:
         """Whether those behind the first of a line will follow: not if its row is gone."""
-        ((first,),) = yield Statement("sweep.line", "ZRANGE", (line, 0, 0))
-        row = self._moves(claim).row_of_text(claim.lifecycle, text_of(first))
+        (head,) = yield Statement("sweep.line", "ZRANGE", (line, 0, 0))
+        if not head:
+            return False  # all have left it meanwhile; an offer looks for itself
+        row = self._moves(claim).row_of_text(claim.lifecycle, text_of(head[0]))
         (status,) = yield Statement("sweep.first", "HGET", (row, claim.lifecycle.column))
         return text_of(status) in claim.open
 
