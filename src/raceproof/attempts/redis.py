@@ -13,7 +13,8 @@ from raceproof.attempts.outcome import Kept, Rejected, StartAnswer, Started
 from raceproof.attempts.request import StartRequest, WhenOpen
 from raceproof.errors import CallError
 from raceproof.lua import Expression, arguments, in_turn, script
-from raceproof.moves.redis import RedisMoves, field_text, key_of_member, parts_of_text, text_of
+from raceproof.moves.redis import RedisMoves
+from raceproof.moves.redis_texts import field_text, key_of_member, parts_of_text, text_of
 from raceproof.moves.request import key_text
 from raceproof.outcome import Unknown
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source

@@ -13,19 +13,18 @@ from datetime import datetime
 from typing import Any
 
 from raceproof.claims import answer
+from raceproof.claims.redis_script import ROWS_IN_ONE_SCRIPT, script_of_claim
 from raceproof.claims.request import ClaimRequest
 from raceproof.errors import CallError
-from raceproof.forms import Columns, Marker
-from raceproof.lua import Expression, arguments, in_turn, script
-from raceproof.moves.redis import GUARDS, RedisMoves, comparisons, key_of_member, status_of_reply, text_of
-from raceproof.moves.redis_index import LEAVE, places
+from raceproof.forms import Columns
+from raceproof.moves.redis import RedisMoves
+from raceproof.moves.redis_script import comparisons
+from raceproof.moves.redis_texts import key_of_member, status_of_reply, text_of
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
-from raceproof.spec import Claimable, Move
-from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
+from raceproof.spec import Claimable
+from raceproof.statement import AcknowledgementLost, Program, Rows, Statement
 
-SCRIPT = source("raceproof.claims", "redis.lua")
-_ROWS_IN_ONE_SCRIPT = 500
 _PAGES = 20
 _NAMES = {
     action: f"claim.{action}"
@@ -46,9 +45,9 @@ class RedisClaims:
         claims: list[Claim[Any, Any]] = []
         offset = 0
         page = 0
-        while (left := min(request.limit - len(claims), _ROWS_IN_ONE_SCRIPT)) > 0:
+        while (left := min(request.limit - len(claims), ROWS_IN_ONE_SCRIPT)) > 0:
             # some may not be claimable; where many are not, the pages grow
-            page = max(left + min(left, 16), min(page * 4, _ROWS_IN_ONE_SCRIPT))
+            page = max(left + min(left, 16), min(page * 4, ROWS_IN_ONE_SCRIPT))
             started = time.monotonic()
             told: Any = yield self._search("acquire", request, left, page, offset)
             proposed, kept, *found = told
@@ -87,7 +86,7 @@ class RedisClaims:
         aside: list[SetAside[Any]] = []
         offset = pages = 0
         while pages < _PAGES and (left := request.limit - len(aside)) > 0:
-            told: Any = yield self._search("set_aside", request, left, _ROWS_IN_ONE_SCRIPT, offset)
+            told: Any = yield self._search("set_aside", request, left, ROWS_IN_ONE_SCRIPT, offset)
             proposed, kept, *found = told
             for member, attempts in zip(found[::2], found[1::2], strict=True):
                 key = key_of_member(claim.lifecycle, text_of(member), request.tenant)
@@ -95,7 +94,7 @@ class RedisClaims:
             offset += kept
             # the rows of other tenants are many, and passed over quickly
             pages += claim.lifecycle.tenant is None
-            if proposed < _ROWS_IN_ONE_SCRIPT:
+            if proposed < ROWS_IN_ONE_SCRIPT:
                 break
         return aside
 
@@ -142,8 +141,8 @@ class RedisClaims:
         """Let rows be found by the next claim."""
         self._needs_an_index(claim)
         members = [key_text(parts) for parts in keys]
-        for start in range(0, len(members), _ROWS_IN_ONE_SCRIPT):
-            some = members[start : start + _ROWS_IN_ONE_SCRIPT]
+        for start in range(0, len(members), ROWS_IN_ONE_SCRIPT):
+            some = members[start : start + ROWS_IN_ONE_SCRIPT]
             request = _plain(claim, "", 0.0, None, "")
             yield self._script("offer", request, some)
 
@@ -167,7 +166,7 @@ class RedisClaims:
                 own = (request.tenant, *parts) if spec.tenant else parts
                 listed.append([ends, stale, status, holder, fence, attempts, *own])
             offset += proposed
-            if proposed < _ROWS_IN_ONE_SCRIPT or len(listed) >= request.limit:
+            if proposed < ROWS_IN_ONE_SCRIPT or len(listed) >= request.limit:
                 return listed[: request.limit]
 
     # Scripts
@@ -177,7 +176,7 @@ class RedisClaims:
         now: datetime | None, token: str, reason: str | None,
     ) -> Program[list[Any]]:  # fmt: skip
         found: list[Any] = []
-        size = 1 if self._moves.cluster else _ROWS_IN_ONE_SCRIPT
+        size = 1 if self._moves.cluster else ROWS_IN_ONE_SCRIPT
         for start in range(0, len(claims), size):
             some = claims[start : start + size]
             claim = some[0].move
@@ -294,95 +293,3 @@ class RedisClaims:
 def _plain(claim: Claimable[Any], by: str, lease: float, now: datetime | None, token: str) -> ClaimRequest:
     """A request without guards and columns, for rows that are named."""
     return ClaimRequest(claim, 1, by, lease, (), None, (), None, now, token, (claim, (), (), False))
-
-
-def script_of_claim(
-    claim: Claimable[Any],
-    action: str,
-    given: Sequence[str],
-    returning: Sequence[str] = (),
-    leases: int = 0,
-    cluster: bool = False,
-) -> str:
-    """`redis.lua` for one thing to do with a declared claim, for callers who give these values."""
-    spec, form = claim.lifecycle, claim.form
-    words = {"lease": claim.lease, "reason": "", **arguments(given)}
-    fence, moment = Expression("fence"), Expression("moment")
-    looked_at = [spec.column, form.cleared[-1], form.fence_column]
-    seen: dict[str, Any] = {}
-    searches = action in ("acquire", "set_aside")
-    holder = form.holder if isinstance(form, Columns) and not searches else None
-    for name, column in (("after", claim.after), ("attempts", claim.attempts), ("holder", holder)):
-        if column:
-            looked_at.append(column)
-            seen[f"seen_{name}"] = Expression(f"seen[{len(looked_at)}]")
-    if isinstance(form, Columns):
-        own: list[Any] = [form.until, Expression("ends_then")]
-        claimed = [form.holder, words.get("by"), form.fence, fence, *own]
-        back = [form.fence, fence]
-    else:
-        own, back = [form.column, fence], []
-        claimed = own
-    back += _moved(claim.back, moment)
-    constants = {
-        "page": _ROWS_IN_ONE_SCRIPT,
-        **words,
-        **places(claim),
-        "seen_holder": None,
-        **seen,
-        "looked_at": in_turn(looked_at),
-        "lifecycle": spec.name,
-        "column": spec.column,
-        "open": dict.fromkeys(claim.open, True),
-        "held": dict.fromkeys(claim.held, True),
-        "stream_prefix": f"{spec.table}/history:",
-        "stream_key": Expression("KEYS[rows + i]" if spec.history else "nil"),
-        "marker_prefix": form.prefix if isinstance(form, Marker) else None,
-        "claim_fields": in_turn([*claimed, *_moved(claim.move, moment)]),
-        "renew_fields": in_turn(own),
-        "back_fields": in_turn(back),
-        "exhausted_fields": in_turn(_moved(claim.exhausted, moment)),
-        "cleared": in_turn(form.cleared),
-        "revision_column": spec.revision,
-        "attempts_column": claim.attempts,
-        "after_column": claim.after,
-        "cap": claim.cap,
-        "expires": f"{spec.expires.ended * 1000:.0f}" if spec.expires else None,
-        "returned": in_turn(returning),
-        "other_keys": leases + (not cluster),
-        "keys_of_a_row": 2 if spec.history else 1,
-        "first_fence": len(given) - 1,
-    }
-    for role, move in (("start", claim.move), ("back", claim.back), ("exhausted", claim.exhausted)):
-        constants[f"{role}_name"] = move.name if move else claim.name
-        constants[f"{role}_target"] = move.target if move else None
-    wanted = {
-        action: True,
-        form.kind_of_form: True,
-        "clock": "given_now" not in given,
-        "holds": action in ("acquire", "one", "renew"),
-        "guards": "given_guards" in given,
-        "history": spec.history,
-        "revision": spec.revision,
-        "attempts": claim.attempts,
-        "after": claim.after,
-        "cap": claim.cap,
-        "gone": not claim.exhausted and not claim.serial,
-        "back": claim.back,
-        "back_fields": back,
-        "expires": spec.expires,
-        "indexed": not cluster,
-        "serial": claim.serial,
-        "tenant": "begin" in given,
-        "returning": returning,
-        "leave": searches,
-    }
-    files = (GUARDS, LEAVE, SCRIPT)
-    return script(files, constants, [name for name, value in wanted.items() if value])
-
-
-def _moved(move: Move[Any] | None, moment: Expression) -> list[Any]:
-    """The fields that a move writes, and their values."""
-    if move is None:
-        return []
-    return [move.lifecycle.column, move.target, *(part for stamp in move.stamp for part in (stamp, moment))]

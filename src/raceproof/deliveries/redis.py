@@ -12,7 +12,8 @@ from raceproof.deliveries.outcome import MarkAnswer, Marked, Turn, TurnAnswer
 from raceproof.deliveries.request import TurnRequest
 from raceproof.errors import CallError
 from raceproof.lua import Expression, arguments, in_turn, script
-from raceproof.moves.redis import RedisMoves, text_of
+from raceproof.moves.redis import RedisMoves
+from raceproof.moves.redis_texts import text_of
 from raceproof.moves.request import key_text
 from raceproof.outcome import Missing, Unknown
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source

@@ -15,7 +15,7 @@ from raceproof.doctor.walk import pattern
 from raceproof.inbox import Inbox
 from raceproof.look import moment
 from raceproof.moves import RedisMoves
-from raceproof.moves.redis import text_of
+from raceproof.moves.redis_texts import text_of
 from raceproof.quoting import qualified
 from raceproof.spec import Spec
 from raceproof.statement import Program, Statement, reading

@@ -14,11 +14,11 @@ from raceproof.doctor.walk import Found, walk
 from raceproof.forms import Columns
 from raceproof.inbox import Inbox
 from raceproof.look import moment
-from raceproof.moves.redis import key_of_member, parts_of_text, text_of
+from raceproof.moves.redis_texts import key_of_member, parts_of_text, text_of
 from raceproof.moves.request import KeyParts
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program, Statement
-from raceproof.sweep.finding import SpentRow, SpentSearch
+from raceproof.sweep.spent import SpentRow, SpentSearch
 from raceproof.sweep.sweeping import Sweep
 
 _FOR_EVER = -1

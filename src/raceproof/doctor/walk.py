@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from raceproof.doctor.patient import Patient
 from raceproof.errors import CallError
 from raceproof.moves import RedisMoves
-from raceproof.moves.redis import text_of
+from raceproof.moves.redis_texts import text_of
 from raceproof.statement import Program, Statement, source
 
 LOOK = source("raceproof.doctor", "look.lua")

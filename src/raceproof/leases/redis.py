@@ -10,7 +10,8 @@ from raceproof.leases.declared import Lease
 from raceproof.leases.outcome import LeadAnswer, Leading, Led
 from raceproof.look import moment
 from raceproof.lua import arguments, script
-from raceproof.moves.redis import RedisMoves, text_of
+from raceproof.moves.redis import RedisMoves
+from raceproof.moves.redis_texts import text_of
 from raceproof.outcome import Unknown
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
 

@@ -14,8 +14,8 @@ from raceproof.errors import CallError
 from raceproof.inbox import Inbox
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.moves import RedisMoves, request
-from raceproof.moves.redis import parts_of_text, text_of
 from raceproof.moves.redis_index import index_key, line_key
+from raceproof.moves.redis_texts import parts_of_text, text_of
 from raceproof.moves.request import key_text
 from raceproof.quoting import literal, parameter, qualified
 from raceproof.spec import Claimable, Spec

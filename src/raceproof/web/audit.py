@@ -11,7 +11,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from raceproof.look import moment
-from raceproof.moves.redis import text_of
+from raceproof.moves.redis_texts import text_of
 from raceproof.quoting import qualified
 from raceproof.statement import Program, Statement, templates
 from raceproof.store import AsyncStore

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from raceproof.moves.redis import parts_of_text
+from raceproof.moves.redis_texts import parts_of_text
 from raceproof.spec import Spec
 from raceproof.statement import Program
 from raceproof.store import AsyncStore

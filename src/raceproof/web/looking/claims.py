@@ -11,8 +11,8 @@ from raceproof.claims.request import ClaimRequest
 from raceproof.claims.sqlite import SqliteWords
 from raceproof.forms import Columns, Marker
 from raceproof.look import moment
-from raceproof.moves.redis import text_of
 from raceproof.moves.redis_index import index_key
+from raceproof.moves.redis_texts import text_of
 from raceproof.quoting import identifier
 from raceproof.schema import claim_index_ddl
 from raceproof.schema.indexes import search_columns

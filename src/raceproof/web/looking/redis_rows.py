@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raceproof.moves import RedisMoves
-from raceproof.moves.redis import parts_of_text, text_of
+from raceproof.moves.redis_texts import parts_of_text, text_of
 from raceproof.spec import Spec
 from raceproof.statement import Program, Statement, source
 from raceproof.store import AsyncStore

@@ -1,0 +1,52 @@
+"""How keys, statuses and values stand in Redis and Valkey, which keep texts, and come back from there, as bytes."""
+
+from datetime import datetime
+from typing import Any
+
+from raceproof.errors import CallError
+from raceproof.moves.request import KeyParts
+from raceproof.spec import Spec
+
+
+def text_of(value: Any) -> Any:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+
+
+def field_text(column: str, value: Any) -> str:
+    """A value as a hash field: Redis keeps texts."""
+    if isinstance(value, bytes | bytearray | list | dict | tuple | set):
+        raise CallError(
+            f"column {column!r}: a hash field of Redis keeps text and numbers, not {type(value).__name__}"
+        )
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, str):
+        value.encode()  # half a character would be escaped in JSON, and come out as something else
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def status_of_reply(spec: Spec[Any], reply: Any) -> Any:
+    """A status as the declaration knows it, or, if it does not, its text."""
+    if isinstance(reply, bytes) and (known := spec.status_of_bytes.get(reply)) is not None:
+        return known
+    text = text_of(reply)
+    return spec.status_of.get(text, text)
+
+
+def key_of_member(spec: Spec[Any], text: str, tenant: Any) -> Any:
+    """The key that a text stands for, as the caller writes it; None if it is not one, or of another tenant."""
+    if spec.plain_key:
+        return text
+    found = parts_of_text(spec, text)
+    if len(found) != len(spec.key_columns) or (spec.tenant and found[0] != str(tenant)):
+        return None
+    own = found[1:] if spec.tenant else found
+    return own if len(own) > 1 else own[0]
+
+
+def parts_of_text(spec: Spec[Any], text: str) -> KeyParts:
+    return tuple(_unescape(part) for part in text.split(":")) if len(spec.key_columns) > 1 else (text,)
+
+
+def _unescape(part: str) -> str:
+    return part.replace("%3A", ":").replace("%25", "%")
