@@ -1,7 +1,6 @@
 """Workers that die or stand still while they hold a row (P3, P4, P5, P13): the row is never lost, the zombie never heard."""
 
 import os
-import sqlite3
 from typing import Any
 
 import pytest
@@ -11,7 +10,8 @@ from tests.contract.jobs import FORMS, jobs
 from tests.crash.actors import Actor, Outside, Stage
 from tests.crash.waiting import until
 from tests.race.beside import beside
-from tests.race.places import Place, SqlitePlace
+from tests.race.places import Place
+from tests.standstill import stand_still
 
 LEASE = 0.1
 HOW = pytest.mark.parametrize("how", ["killed", "stopped"])
@@ -158,7 +158,7 @@ def test_a_worker_that_goes_away_while_it_renews_holds_the_row_until_then_and_no
         if how == "killed":
             first.kill()
         else:
-            stop_without_the_write_lock(first, place)
+            stand_still(first.pid, place.url)
         mine = taken_over(db, spec)
         assert (mine.attempt, mine.taken_over) == (2, True)
         if how == "stopped":
@@ -166,28 +166,6 @@ def test_a_worker_that_goes_away_while_it_renews_holds_the_row_until_then_and_no
             assert first.until("lost") == (Lost.outcome,)
         assert isinstance(db.move(spec.moves["finish"], mine, set={"result": "next"}, by="next"), Moved)
     check(place, db, spec, "j", "next", attempts=2)
-
-
-def stop_without_the_write_lock(actor: Actor, place: Place) -> None:
-    """SIGSTOP; on SQLite not in the middle of a write, which would keep everybody else from writing (A5)."""
-    while True:
-        actor.stop()
-        if not isinstance(place, SqlitePlace) or not _locked(place):
-            return
-        actor.resume()
-        actor.until("renewed")
-
-
-def _locked(place: SqlitePlace) -> bool:
-    own = sqlite3.connect(place.url.removeprefix("sqlite:///"), isolation_level=None, timeout=0)
-    try:
-        own.execute("BEGIN IMMEDIATE")
-        own.execute("ROLLBACK")
-    except sqlite3.OperationalError:
-        return True
-    finally:
-        own.close()
-    return False
 
 
 def test_workers_killed_at_any_instant_lose_no_row_and_finish_none_twice(

@@ -17,6 +17,7 @@ from tests.fix_waiting import DEADLINE, until
 from tests.leader.fix_middle_box import MiddleBox
 from tests.race.beside import beside
 from tests.race.places import Place, PostgresPlace, RedisPlace, SqlitePlace
+from tests.standstill import stand_still
 
 SHORT = 0.4
 LONG = 600.0
@@ -111,7 +112,7 @@ async def test_a_leader_that_slept_past_its_lease_knows_it_and_can_write_nothing
         (epoch,) = first.until("active")
         assert first.until("wrote")[0] == "moved"
         first.until("wait")
-        first.stop()
+        stand_still(first.pid, place.url)
         with Actor(Part(place, lease, lamp, "second")) as second:
             (newer,) = second.until("active")
             assert newer > epoch

@@ -6,6 +6,7 @@ import signal
 from sqlalchemy import text
 
 from tests.apps.imagebot.conftest import World, until
+from tests.standstill import stand_still
 
 CORRELATED = re.compile(r"\[j\d+/(cb|poll)-[0-9a-f]{6}\] \[[A-Z_]+\]")
 
@@ -125,7 +126,7 @@ async def test_an_active_instance_that_was_stopped_past_its_lease_can_neither_ma
     world.telegram.photo_gate.clear()
     job_id = await world.order()
     await until(lambda: world.telegram.waiting_photos == 1, "a send")
-    one.signal(signal.SIGSTOP)
+    stand_still(one.pid, world.database)
     two = await world.start("two", first=True, UNCERTAIN_DELIVERY="resend")
     await five_minutes_pass(world)
     await until(lambda: world.telegram.waiting_photos == 2, "the second one's send")

@@ -37,6 +37,8 @@ class IngestProcess:
         told = settings.model_dump() | {"instance": f"process-{name}"}
         self._process = _context.Process(target=_run, args=(told, port, at, at_of or {}), daemon=True)
         self._process.start()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
 
     def __enter__(self) -> "IngestProcess":
         return self
@@ -61,8 +63,8 @@ class IngestProcess:
         self.signal(signal.SIGUSR1)
 
     def signal(self, number: signal.Signals) -> None:
-        if self._process.is_alive() and self._process.pid is not None:
-            os.kill(self._process.pid, number)
+        if self._process.is_alive():
+            os.kill(self.pid, number)
 
 
 def _run(told: dict[str, Any], port: int, at: str | None, at_of: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from qrlogin.seeing import follow
 from raceproof.testing import valkey
 from tests.apps.qrlogin.conftest import USER, World, opened, until
 from tests.apps.qrlogin.ingest_process import IngestProcess
+from tests.standstill import stand_still
 
 
 async def _until_held(world: World, session_id: SessionId, by: str) -> None:
@@ -81,7 +82,7 @@ async def test_a_paused_ingest_wakes_up_to_refusals_and_one_session_is_saved(
         with IngestProcess(world.settings, world.telegram.port, at="none") as paused:
             session_id = await world.start()
             old = await world.code(session_id)
-            paused.signal(signal.SIGSTOP)
+            stand_still(paused.pid, world.settings.database_url)
             with IngestProcess(world.settings, world.telegram.port):
                 new = await world.code(session_id, other_than=old)
                 await world.phone(1).scan(old)  # the client behind it is the paused one
@@ -105,7 +106,7 @@ async def test_a_paused_ingest_does_not_log_out_the_session_that_another_has_sav
             session_id = await world.start()
             await world.phone(7).scan(await world.code(session_id))
             await world.at(session_id, "authorized")
-            paused.signal(signal.SIGSTOP)
+            stand_still(paused.pid, world.settings.database_url)
             with IngestProcess(world.settings, world.telegram.port):
                 assert await world.ended(session_id) == "done"
             paused.signal(signal.SIGCONT)
