@@ -1,7 +1,7 @@
 """Ours by the same rule: rows of a table of one's own, a claim, and a worker that calls a plain function for each.
 
 By default rows are handed in as people do (executemany) and the worker is started with no options; at best they are copied
-in, and the worker polls more often. Its batches grow by themselves.
+in, and the worker polls more often and may hold more rows at once. Its batches grow by themselves.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ class Ours:
             ran(item.key)
 
         async with connect(self._url) as db:
-            options: dict[str, Any] = {"poll": 0.01} if self._tuned else {}
+            options: dict[str, Any] = {"poll": 0.01, "most": 8_000} if self._tuned else {}
             await Worker(db, Item.work, handler, finish=Item.finish, **options).run()
 
 

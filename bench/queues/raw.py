@@ -2,7 +2,7 @@
 
 An item is due, claimed (due again when its lease ends) or finished (due never). A claim has a number of its own, and only
 that number finishes the item: a worker that comes late changes nothing. By default an item has an insert, a claim and a
-finish to itself. At best each is for hundreds, and the finish of one batch claims the next in the same statement.
+finish to itself. At best each is for thousands, and the finish of one batch claims the next in the same statement.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ _BY_INDEX = {
 }
 
 _BATCH_IN = 2_000
-_BATCH = 500
+_BATCH = 2_000
 _LOOPS = 2
 _IDLE = 0.005
 

@@ -32,7 +32,7 @@ class Side:
             return await seconds(self.kind, url, items, tuned)
 
 
-RAW = Side("hand-written SQL, asyncpg", Raw, Store.POSTGRES, (700, 40_000))
+RAW = Side("hand-written SQL, asyncpg", Raw, Store.POSTGRES, (700, 50_000))
 
 PEERS = (
     Side("PgQueuer, PostgreSQL", PgQueuer, Store.POSTGRES, (700, 9_000)),

@@ -35,6 +35,9 @@ class PostgresWords:
     nulls_first = False
     same = "IS NOT DISTINCT FROM"
 
+    def once(self, value: str) -> str:
+        return f"(SELECT {value})"
+
     def plus(self, moment: str, seconds: str) -> str:
         return f"{moment} + make_interval(secs => {seconds}::float8)"
 

@@ -23,6 +23,10 @@ class Words(Protocol):
     same: str
     """Compares like `=`, and NULL is the same as NULL."""
 
+    def once(self, value: str) -> str:
+        """A value that is the same for all rows, computed once for the whole statement."""
+        ...
+
     def plus(self, moment: str, seconds: str) -> str: ...
     def microseconds(self, moment: str) -> str: ...
     def seconds_text(self, moment: str) -> str: ...
@@ -49,8 +53,8 @@ def form_sql(form: Form, words: Words, now: str) -> FormSql:
         case Columns(holder=holder, until=until, fence=fence):
             until_, fence_ = f"t.{identifier(until)}", f"t.{identifier(fence)}"
             # P4: grows with every claim, also where a lossy failover has forgotten the last ones
-            grown = words.greatest(f"COALESCE({fence_}, 0) + 1", words.microseconds(now))
-            ends = f"{identifier(until)} = {words.plus(now, lease)}"
+            grown = words.greatest(f"COALESCE({fence_}, 0) + 1", words.once(words.microseconds(now)))
+            ends = f"{identifier(until)} = {words.once(words.plus(now, lease))}"
             return FormSql(
                 until=until_,
                 take=(f"{identifier(holder)} = {parameter('by')}", ends, f"{identifier(fence)} = {grown}"),

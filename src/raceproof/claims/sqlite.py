@@ -37,6 +37,9 @@ class SqliteWords:
     nulls_first = True
     same = "IS"
 
+    def once(self, value: str) -> str:
+        return value  # with no column in it, SQLite does so by itself
+
     def plus(self, moment: str, seconds: str) -> str:
         return f"strftime({_FORMAT}, {moment}, printf('%+.3f seconds', {seconds}))"
 

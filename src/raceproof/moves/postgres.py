@@ -4,19 +4,19 @@ Promise: one statement is one decision, history included. Only a repeated call (
 transaction, because it must see what was committed while it waited for the row.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import repeat
 from typing import Any, NamedTuple
 
 from raceproof.errors import CallError
 from raceproof.events import log
 from raceproof.moves import sql
 from raceproof.moves.answer import again, conflict, missing, moved, not_moved, unknown
+from raceproof.moves.postgres_ends import PostgresEnds
 from raceproof.moves.postgres_texts import Plan, postgres_texts
 from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
-from raceproof.outcome import Answer, Claim, Moved
-from raceproof.spec import Move, Spec
+from raceproof.outcome import Answer, Claim
+from raceproof.spec import Spec
 from raceproof.statement import (
     BEGIN,
     AcknowledgementLost,
@@ -54,6 +54,7 @@ class PostgresMoves:
         """Whether rows are found by an index on this connection, whatever the statistics say: then a plan can be kept."""
         self.texts = postgres_texts(style, version)
         self._types: dict[Spec[Any], dict[str, str]] = {}
+        self._ends = PostgresEnds(self)
 
     # One row
 
@@ -109,30 +110,20 @@ class PostgresMoves:
         if (yield from self._sets_arrays(requests[0])):
             return (yield from self._one_by_one(requests))
         if requests[0].clears:
-            keys = [request.key for request in requests]
-            return (
-                yield from self._swiftly(
-                    requests[0], keys, _arrays(requests), lambda places: [requests[place] for place in places]
-                )
-            )
-        return (yield from self._waiting(requests))
+            return (yield from self._ends.of_requests(requests, _arrays(requests)))
+        return (yield from self.waiting(requests))
 
     def many_claimed(
         self, first: MoveRequest, claims: Sequence[Claim[Any, Any]]
-    ) -> Program[list[Answer[Any, Any]]]:
+    ) -> Program[Sequence[Answer[Any, Any] | None]]:
         """The same for claims, of which `first` is the request of the first: most need none of their own."""
         spec = first.move.lifecycle
         if not first.clears or not spec.plain_key or spec.history or first.set or first.revision is not None:
             return (yield from self.many(of_claims(first, claims)))
-        keys = [one.key for one in claims]
-        arrays = {"rp_wanted_0": keys, "rp_fence_wanted": [one.fence for one in claims]}
-        return (
-            yield from self._swiftly(
-                first, keys, arrays, lambda places: of_claims(first, [claims[place] for place in places])
-            )
-        )
+        return (yield from self._ends.of_claims(first, claims))
 
-    def _waiting(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+    def waiting(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any]]]:
+        """Many rows, however long somebody holds them."""
         answers = yield from self._bulk(requests, skip_locked=False)
         if unseen := [place for place, answer in enumerate(answers) if answer is None]:
             # missing, or named twice in different spellings: after the first has moved, the second is not seen
@@ -143,52 +134,6 @@ class PostgresMoves:
             missing(request) if answer is None else answer
             for request, answer in zip(requests, answers, strict=True)
         ]
-
-    def _swiftly(
-        self,
-        first: MoveRequest,
-        keys: Sequence[Any],
-        arrays: dict[str, list[Any]],
-        requests: Callable[[Sequence[int]], list[MoveRequest]],
-    ) -> Program[list[Answer[Any, Any]]]:
-        """The ends of claims: those that hold their row in one quick statement, the others as usual, by their `requests`.
-
-        Hardly anybody else locks a row that is held. If a deadlock comes of it nevertheless, nothing was written, and the
-        usual way follows, which locks in key order.
-        """
-        move, places = first.move, range(len(keys))
-        prepared = self.texts.swift_many(first, (yield from self.column_types(move.lifecycle)))
-        order = _in_order(arrays, len(first.parts))
-        if prepared is None or order is None:
-            return (yield from self._waiting(requests(places)))
-        if order != list(places):
-            arrays = {name: [array[place] for place in order] for name, array in arrays.items()}
-        alone = not self.in_transaction()
-        try:
-            given = arrays if prepared.order == tuple(arrays) else {**sql.values(first), **arrays}
-            rows = yield prepared.bind(given)
-        except AcknowledgementLost as lost:
-            return [unknown(request, lost.__cause__ or lost) for request in requests(places)]
-        except Conflicted as lost:
-            if alone:
-                return (yield from self._waiting(requests(places)))
-            return [conflict(request, lost.__cause__ or lost) for request in requests(places)]
-        status_of = move.lifecycle.status_of
-        if not first.returning and _all_alike(rows, len(keys)):
-            before = move.sources[0]
-            return [Moved(key, move, before, None, None) for key in keys]
-        answers: list[Any] = [None] * len(keys)
-        for ordinal, before, revision, *returned in rows if first.returning else _unfolded(rows, move):
-            place = order[ordinal - 1]
-            answers[place] = Moved(
-                keys[place], move, status_of.get(before, before), revision, returned or None
-            )
-        left = [place for place, answer in enumerate(answers) if answer is None]
-        if left:
-            told = yield from self._waiting(requests(left))
-            for place, answer in zip(left, told, strict=True):
-                answers[place] = answer
-        return answers
 
     def many_unlocked(self, requests: Sequence[MoveRequest]) -> Program[list[Answer[Any, Any] | None]]:
         """The same without waiting: a row that another transaction holds is answered with None."""
@@ -367,31 +312,6 @@ def _answer(request: MoveRequest, row: Row, winners: dict[str, str | None]) -> A
     if won:
         return moved(request, before, new_revision, returned or None)
     return not_moved(request, before, revision, fence, unmet, winners.get(key))
-
-
-def _in_order(arrays: dict[str, list[Any]], columns: int) -> list[int] | None:
-    """The places of many rows in the order of their keys; None if these are of several types, which have no order here."""
-    keys: Sequence[Any] = arrays["rp_wanted_0"]
-    if columns > 1:
-        keys = list(zip(*(arrays[f"rp_wanted_{i}"] for i in range(columns)), strict=True))
-    try:
-        return sorted(range(len(keys)), key=keys.__getitem__)
-    except TypeError:
-        return None
-
-
-def _all_alike(rows: Rows, number: int) -> bool:
-    """Whether a statement has told that all rows have moved, and nothing else of any."""
-    ordinals, before, revisions = rows[0] if rows else (None, None, None)
-    return ordinals is not None and len(ordinals) == number and before is None and revisions is None
-
-
-def _unfolded(rows: Rows, move: Move[Any]) -> Iterable[Row]:
-    """The rows that a statement has told as one row of arrays; what is the same for all was not told."""
-    for ordinals, before, revisions in rows:
-        yield from zip(
-            ordinals or (), before or repeat(move.sources[0]), revisions or repeat(None), strict=False
-        )
 
 
 def _arrays(requests: Sequence[MoveRequest]) -> dict[str, list[Any]]:

@@ -106,6 +106,27 @@ WITH changed AS (
 SELECT {answers}
 FROM changed
 
+-- The same for rows that were claimed together, and so have one fence: found by their keys alone, without a join.
+-- The answer is NULL if all of them have moved, and otherwise the places of those that have.
+-- name: move.swift_alike
+WITH changed AS (
+    UPDATE {table} AS t
+    SET {assignments}
+    WHERE t.{key} = ANY ({all_wanted})
+      -- P1, P4: as in move.many
+      AND t.{status} IN ({sources})
+      AND {guards?}
+    RETURNING t.{key} AS rp_key
+), told AS (
+    SELECT array_agg(rp_key) AS rp_keys
+    FROM changed
+)
+SELECT CASE
+    WHEN cardinality(rp_keys) = cardinality({all_wanted}) THEN NULL
+    ELSE ARRAY (SELECT array_position({all_wanted}, rp_key) FROM unnest(rp_keys) AS rp_key)
+END
+FROM told
+
 -- Which rows are there, for those that move.many did not see because somebody holds them.
 -- name: move.present
 SELECT w.rp_ord

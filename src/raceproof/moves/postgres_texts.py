@@ -121,6 +121,22 @@ class PostgresTexts:
             prepared = self._rendered[key] = _TEMPLATES["move.swift_many"].prepare(slots, self.style)
         return prepared
 
+    def swift_alike(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared:
+        """The same for rows with one fence, and a key of one column."""
+        key = ("swift alike", request.shape, tuple(types.items()))
+        prepared = self._rendered.get(key)
+        if prepared is None:
+            (column,) = request.move.lifecycle.key_columns
+            guards = sql.guards(request)
+            slots = {
+                **self._slots(request, guards, ""),
+                "key": identifier(column),
+                "all_wanted": f"{parameter('rp_wanted_0')}::{types[column]}[]",
+                "guards": lines((text for _, text in guards), " AND"),
+            }
+            prepared = self._rendered[key] = _TEMPLATES["move.swift_alike"].prepare(slots, self.style)
+        return prepared
+
     def present(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared:
         slots = {**sql.declared(request.move.lifecycle), **self._wanted(request, types)}
         return _TEMPLATES["move.present"].prepare(slots, self.style)

@@ -202,6 +202,14 @@ def key_parts(spec: Spec[Any], key: Any, tenant: Any) -> KeyParts:
     return keyed_parts(spec, spec.key, spec.tenant, key, tenant)
 
 
+def all_key_parts(spec: Spec[Any], keys: Iterable[Any], tenant: Any) -> list[KeyParts]:
+    """The same for many keys."""
+    keys = list(keys)
+    if spec.plain_key and set(map(type, keys)) == {int}:
+        return list(zip(keys, strict=True))  # nothing about a number needs a look
+    return [key_parts(spec, key, tenant) for key in keys]
+
+
 def keyed_parts(
     asked: object, columns: tuple[str, ...], tenants: str | None, key: Any, tenant: Any
 ) -> KeyParts:

@@ -13,7 +13,7 @@ from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
 from raceproof.look import HeldClaim, held_claims
 from raceproof.moves import request
-from raceproof.moves.request import Returning, key_parts
+from raceproof.moves.request import Returning, all_key_parts
 from raceproof.outcome import Claim, Conflict, GivenBack, Key, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.predicate import Where
 from raceproof.spec import Claimable
@@ -146,13 +146,13 @@ class ClaimPrograms(Telling[D], Generic[D]):
         check_claimable(claim)
         if isinstance(keys, str):
             raise CallError(f"{claim}: offer takes several keys, not the one text {keys!r}")
-        parts = [key_parts(claim.lifecycle, key, self._tenant) for key in keys]
+        parts = all_key_parts(claim.lifecycle, keys, self._tenant)
         if parts:
             yield from self._driver.primitives.claims.offer(claim, parts)
 
     def _add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> Program[None]:
         check_claimable(claim)
-        parts = [key_parts(claim.lifecycle, key, self._tenant) for key in keys]
+        parts = all_key_parts(claim.lifecycle, keys, self._tenant)
         yield from reading(self._driver.primitives.claims.add(claim, parts))
 
     def _claims(self, claim: Claimable[Any], limit: int, now: datetime | None) -> Program[list[HeldClaim]]:

@@ -1,7 +1,7 @@
 """Moves on a store, and looking at rows: how a call becomes a program, and what both kinds of store offer of it."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
@@ -11,7 +11,7 @@ from raceproof.errors import CallError
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.look import HistoryEntry
 from raceproof.moves import MoveRequest, request
-from raceproof.outcome import Answer, Claim, Key
+from raceproof.outcome import Answer, Claim, Key, Moved
 from raceproof.predicate import Where, predicates
 from raceproof.spec import Move, Spec
 from raceproof.statement import Program
@@ -51,9 +51,15 @@ class MovePrograms(Telling[D], Generic[D]):
     """The programs behind the calls."""
 
     def _many(
-        self, move: Move[Any], keys: Keys | None, limit: int | None, returning: Any, options: MoveOptions
+        self,
+        move: Move[Any],
+        keys: Keys | None,
+        limit: int | None,
+        returning: Any,
+        options: MoveOptions,
+        late: bool = False,
     ) -> Program[list[Answer[Any, Any]]]:
-        """The program behind `move_many`."""
+        """The program behind `move_many`; of `late` ones alone, if that is all that is asked for, are answers made."""
         if options.get("call") is not None:
             raise CallError(f"{move}: call= names one call of one row; use move for it")
         if returning is not None and not isinstance(returning, type | str):
@@ -67,7 +73,10 @@ class MovePrograms(Telling[D], Generic[D]):
                 keys = keys if isinstance(keys, Mapping) else self._listed(move, keys)
                 if isinstance(keys, list) and keys and type(keys[0]) is Claim and options.get("by") is None:
                     asked = request(move, keys[0], tenant=self._tenant, returning=returning, **options)
-                    answers = yield from self._many_claimed(asked, keys)
+                    found = yield from self._many_claimed(asked, keys)
+                    if late and not events.subscribers:
+                        return [answer for answer in found if answer is not None and not answer.won]
+                    answers = _made(move, keys, found)
                 else:
                     requests = self._requests(move, keys, returning, options)
                     if not requests:
@@ -78,6 +87,8 @@ class MovePrograms(Telling[D], Generic[D]):
             self._note(error, move, "many rows", some=self._driver.dialect == "redis")
             raise
         self._tell_all("move", answers, options.get("by"), started)
+        if late:
+            return [answer for answer in answers if not answer.won]
         return [asked.finished(answer) for answer in answers] if asked.returning else answers
 
     def _listed(self, move: Move[Any], keys: Iterable[Key]) -> list[Key]:
@@ -104,7 +115,9 @@ class MovePrograms(Telling[D], Generic[D]):
             raise CallError(f"{move}: all rows of one move_many set the same columns, in the same order")
         return requests
 
-    def _many_claimed(self, first: MoveRequest, claims: list[Any]) -> Program[list[Answer[Any, Any]]]:
+    def _many_claimed(
+        self, first: MoveRequest, claims: list[Any]
+    ) -> Program[Sequence[Answer[Any, Any] | None]]:
         """The move of many claims of one kind; what was checked for the first need not be checked for each."""
         kind = claims[0].move
         for one in claims:
@@ -123,6 +136,17 @@ class MovePrograms(Telling[D], Generic[D]):
             raise CallError(f"{move}: a fence or revision belongs to one row; pass its key")
         anything = "-" if len(move.lifecycle.key) == 1 else ("-",) * len(move.lifecycle.key)
         return request(move, anything, tenant=self._tenant, returning=returning, **options)
+
+
+def _made(
+    move: Move[Any], claims: Sequence[Claim[Any, Any]], found: Sequence[Answer[Any, Any] | None]
+) -> list[Answer[Any, Any]]:
+    """An answer for each claim, where a row that moved with no more to tell has none yet."""
+    before = move.sources[0]
+    return [
+        Moved(one.key, move, before, None, None) if answer is None else answer
+        for one, answer in zip(claims, found, strict=True)
+    ]
 
 
 class SyncMoves(MovePrograms[Driver]):
@@ -233,6 +257,10 @@ class AsyncMoves(MovePrograms[AsyncDriver]):
         rows that match `where` and are at a source of the move are moved, at most `limit`, and only they are answered.
         """
         return await self._driver.run(self._many(move, keys, limit, returning, options))
+
+    async def _late(self, move: Move[S], claims: Keys) -> list[Answer[S, Any]]:
+        """Move many claimed rows like `move_many`, and answer for those alone that this call did not move."""
+        return await self._driver.run(self._many(move, claims, None, None, {}, late=True))
 
     async def read(self, lifecycle: Declared, key: Key) -> dict[str, Any] | None:
         """The row as it is now, or None."""

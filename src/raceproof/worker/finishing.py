@@ -16,7 +16,8 @@ from raceproof.worker.held import Held
 Ended = tuple[Claim[Any, Any], Any]
 """A claim, and what came of it: columns to set (or None) for an item that is done, or a `Failure`."""
 
-Done = dict[Claim[Any, Any], Mapping[str, Any] | None]
+Done = list[Claim[Any, Any]] | dict[Claim[Any, Any], Mapping[str, Any]]
+"""Claims of items that are done, with the columns to set where there are some."""
 
 _MOST = 2000
 _LONGEST_REASON = 500
@@ -83,17 +84,18 @@ class Finishing:
             self._running = None
 
     async def _write(self, batch: Sequence[Ended]) -> None:
-        plain: Done = {}
-        shapes: dict[tuple[str, ...], Done] = {}
+        plain: list[Claim[Any, Any]] = []
+        shapes: dict[tuple[str, ...], dict[Claim[Any, Any], Mapping[str, Any]]] = {}
         failures: list[tuple[Claim[Any, Any], Failure]] = []
+        take = self._held.take
         for claim, end in batch:
-            current = self._held.take(claim)
+            current = take(claim)
             if end is Finished:
                 self.finished += 1
             elif current is None:
                 self.lost += 1
             elif end is None:
-                plain[current] = None
+                plain.append(current)
             elif isinstance(end, Failure):
                 failures.append((current, end))
             elif isinstance(end, Mapping):
@@ -101,7 +103,10 @@ class Finishing:
             else:
                 kind = type(end).__name__
                 failures.append((current, Failure(f"the handler returned {kind}, not a mapping or None")))
-        for done in (plain, *shapes.values()):
+        # an empty mapping sets nothing
+        plain += shapes.pop((), ())
+        ends: list[Done] = [plain, *shapes.values()]
+        for done in ends:
             if done:
                 await self._write_done(done)
         for claim, why in failures:
@@ -109,26 +114,24 @@ class Finishing:
 
     async def _write_done(self, done: Done, again: bool = False) -> None:
         """Ends that set the same columns. If the store refuses some, they are found by halves, and have failed."""
-        first = next(iter(done))
         try:
-            answers = await self._db.move_many(self._finish, done if done[first] else list(done))
+            unmoved = await self._db._late(self._finish, done)
         except Exception as error:
+            first = next(iter(done))
             await self._find(first)
             if len(done) == 1:
                 log.warning("%s could not end %r: %s", self._finish, first.key, error)
                 await self._write_failure(first, failure(error))
             else:
-                ended, half = list(done.items()), len(done) // 2
-                await self._write_done(dict(ended[:half]), again=True)
-                await self._write_done(dict(ended[half:]), again=True)
+                for half in _halves(done):
+                    await self._write_done(half, again=True)
             return
-        for answer in answers:
-            # Redis may have moved some of those that were asked for together
-            if answer.won or (again and answer.reached):
-                self.finished += 1
-            else:
-                self.lost += 1
-                log.warning("%s", answer)
+        # Redis may have moved some of those that were asked for together
+        late = [answer for answer in unmoved if not (again and answer.reached)]
+        for answer in late:
+            log.warning("%s", answer)
+        self.lost += len(late)
+        self.finished += len(done) - len(late)
 
     async def _write_failure(self, claim: Claim[Any, Any], why: Failure) -> None:
         reason = _writable(str(why)) or None
@@ -153,6 +156,14 @@ class Finishing:
     async def _find(self, claim: Claim[Any, Any]) -> None:
         """Raises if the store is away, and what could not be written is no fault of an item's."""
         await self._db.read(self._finish.lifecycle, claim.key)
+
+
+def _halves(done: Done) -> tuple[Done, Done]:
+    half = len(done) // 2
+    if isinstance(done, list):
+        return done[:half], done[half:]
+    ended = list(done.items())
+    return dict(ended[:half]), dict(ended[half:])
 
 
 def _writable(reason: str) -> str:

@@ -72,8 +72,8 @@ class ThreadItems(Items):
 
     def _run_turn(self, turn: "_Turn", ends: float | None) -> None:
         """In the thread: run items until a short while is over."""
-        handler, held = self._handler, self._held.has
-        enough = time.monotonic() + GLANCE
+        handler, held, is_stopping = self._handler, self._held.has, self._stopping.is_set
+        enough = min(time.monotonic() + GLANCE, math.inf if ends is None else ends)
         one = turn.begin()
         while one is not None:
             end: Any = None
@@ -86,8 +86,7 @@ class ThreadItems(Items):
                 except BaseException as error:  # in a thread of ours, an exit is the item's as well
                     end = failed(one, error)
             now = time.monotonic()
-            more = now < enough and not self._is_over(ends)
-            one = turn.end((one, end) if mine else None, now if more else math.inf)
+            one = turn.end((one, end) if mine else None, math.inf if now >= enough or is_stopping() else now)
 
     def _overdue(self, ends: float | None) -> float:
         """What began by then has had its time."""
