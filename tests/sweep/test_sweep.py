@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import redis
 
-from raceproof import Arrival, AsyncStore, Attempts, CallError, Inbox, Lifecycle, Spec, Started, Store
-from raceproof.statement import reading
+from raceproof import Arrival, AsyncStore, Attempts, CallError, Inbox, Lifecycle, Spec, Started, Store, bind
+from raceproof.statement import Statement, reading
 from raceproof.sweep import Swept, asweep, spent_rows, sweep
-from tests.contract.grounds import Ground, RedisGround, fresh_name
+from raceproof.testing import ValkeyServer
+from tests.contract.grounds import Caller, Ground, RedisGround, fresh_name
 from tests.contract.jobs import FORMS, jobs
 from tests.contract.noon import NOON, after
 from tests.contract.test_claims_set_aside import impatient
@@ -253,6 +255,35 @@ async def test_a_line_goes_on_when_its_first_row_is_gone(ground: Ground) -> None
     ]
     assert found == ["b"]
     assert await ground.db.claim(work, 10) == []
+
+
+def test_a_line_that_empties_while_it_is_looked_at_ends_no_sweep(
+    valkey_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two questions of the sweep somebody works all of it off; the sweep goes on."""
+    client = redis.Redis.from_url(valkey_server.url, decode_responses=True)
+    db = bind(client)
+    ground = RedisGround(Caller(db), client)
+    job = jobs(ground, claim={"serial": "owner"})
+    work = job.claims["work"]
+    for number, key in enumerate(("a", "b")):
+        ground.put(job, key, "QUEUED", made_at=number, owner="ann")
+    db.offer(work, ["a", "b"])
+    driver: Any = db._driver
+    execute = driver.execute
+    emptied = []
+
+    def emptying(statement: Statement) -> Any:
+        rows = execute(statement)
+        if statement.text == "ZRANK":
+            emptied.append(client.delete(statement.params[0]))
+        return rows
+
+    monkeypatch.setattr(driver, "execute", emptying)
+    found = {one.work: one.number for one in sweep(db, work)}
+    assert emptied == [1]
+    assert found["offered"] == 1
+    client.close()
 
 
 async def test_every_step_is_told(ground: Ground) -> None:

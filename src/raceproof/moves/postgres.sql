@@ -109,23 +109,25 @@ FROM changed
 -- The same for rows that were claimed together, and so have one fence: found by their keys alone, without a join.
 -- The answer is NULL if all of them have moved, and otherwise the places of those that have.
 -- name: move.swift_alike
-WITH changed AS (
+WITH wanted AS (
+    SELECT {$rp_wanted_0}::{key_type}[] AS rp_keys
+), changed AS (
     UPDATE {table} AS t
     SET {assignments}
-    WHERE t.{key} = ANY ({all_wanted})
+    WHERE t.{key} = ANY ((SELECT rp_keys FROM wanted)::{key_type}[])
       -- P1, P4: as in move.many
       AND t.{status} IN ({sources})
       AND {guards?}
     RETURNING t.{key} AS rp_key
 ), told AS (
-    SELECT array_agg(rp_key) AS rp_keys
+    SELECT array_agg(rp_key) AS rp_moved
     FROM changed
 )
 SELECT CASE
-    WHEN cardinality(rp_keys) = cardinality({all_wanted}) THEN NULL
-    ELSE ARRAY (SELECT array_position({all_wanted}, rp_key) FROM unnest(rp_keys) AS rp_key)
+    WHEN cardinality(rp_moved) = cardinality(rp_keys) THEN NULL
+    ELSE ARRAY (SELECT array_position(rp_keys, rp_key) FROM unnest(rp_moved) AS rp_key)
 END
-FROM told
+FROM told, wanted
 
 -- Which rows are there, for those that move.many did not see because somebody holds them.
 -- name: move.present

@@ -69,7 +69,7 @@ class PostgresEnds:
             if len(fences) == 1:
                 return (yield from self._by_fence(first, claims, [range(len(claims))]))
             if len(claims) >= _MANY * len(fences) and not self._usual.in_transaction():
-                return (yield from self._by_fence(first, claims, _by_fence(claims)))
+                return (yield from self._by_fence(first, claims, _places_by_fence(claims)))
         keys = [one.key for one in claims]
         arrays = {"rp_wanted_0": keys, "rp_fence_wanted": [one.fence for one in claims]}
         return (
@@ -164,7 +164,7 @@ def _alone(statement: Statement) -> Program[Rows]:
     return (yield statement)
 
 
-def _by_fence(claims: Sequence[Claim[Any, Any]]) -> list[list[int]]:
+def _places_by_fence(claims: Sequence[Claim[Any, Any]]) -> list[list[int]]:
     """The places of the claims of each fence."""
     places: dict[Any, list[int]] = {}
     for place, one in enumerate(claims):

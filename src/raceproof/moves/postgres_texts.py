@@ -131,7 +131,7 @@ class PostgresTexts:
             slots = {
                 **self._slots(request, guards, ""),
                 "key": identifier(column),
-                "all_wanted": f"{parameter('rp_wanted_0')}::{types[column]}[]",
+                "key_type": types[column],
                 "guards": lines((text for _, text in guards), " AND"),
             }
             prepared = self._rendered[key] = _TEMPLATES["move.swift_alike"].prepare(slots, self.style)
