@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import product
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -80,6 +80,25 @@ async def test_it_is_used_by_keyboard_alone_and_follows_what_happens(
         await small_shop.store.move(Order.cancel, 9, by="somebody else", reason="elsewhere")
         await expect(page.locator("h1")).to_contain_text("CANCELLED")
         await expect(page.locator(".timeline")).to_contain_text("somebody else")
+
+
+async def test_a_change_between_the_page_and_its_line_is_shown(small_shop: Shop, browser: Browser) -> None:
+    """The line opens after the page was made; what happened in between the other pages were told of, and not this one."""
+    async with served(mounted(small_shop)) as base, leaving(browser):
+        other = await browser.page(base + PREFIX + item("Order", 9))
+        await expect(other.locator("#live")).to_contain_text("live")
+        page = await browser.page()
+
+        async def change_first(route: Route) -> None:
+            await small_shop.store.move(Order.cancel, 9, by="somebody else")
+            await expect(other.locator("h1")).to_contain_text("CANCELLED")
+            await route.continue_()
+
+        await page.route("**/live", change_first)
+        await page.goto(base + PREFIX + item("Order", 9))
+        await expect(page.locator("h1")).to_contain_text(
+            "CANCELLED", timeout=4000
+        )  # before any page is told again
 
 
 async def test_what_somebody_is_writing_is_not_taken_away_by_a_change(

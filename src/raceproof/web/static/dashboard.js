@@ -45,7 +45,10 @@
 
   const follow = () => {
     source = new EventSource(document.body.dataset.live);
-    source.addEventListener("open", () => tell(paused ? "paused" : "on", paused ? "paused" : "live"));
+    source.addEventListener("open", () => {
+      tell(paused ? "paused" : "on", paused ? "paused" : "live");
+      refresh(); // what has changed since this page was made, or since the line was cut, is told by nobody else
+    });
     source.addEventListener("error", () => tell("", "not live"));
     source.addEventListener("changed", refresh);
     source.addEventListener("tick", refresh);
