@@ -132,6 +132,15 @@ class Browser:
             path.parent.mkdir(parents=True, exist_ok=True)
             await page.screenshot(path=path, full_page=True, animations="disabled", type="png")
 
+    @asynccontextmanager
+    async def leaving(self) -> AsyncIterator[None]:
+        """Closes all pages at the end, before their server is: one that is open goes on asking it, and would complain."""
+        try:
+            yield
+        finally:
+            for context in self._contexts:
+                await context.close()
+
     def blameless(self) -> None:
         """Fails if a page did something wrong that nobody expected."""
         wrong = [one for one in self.wrong if not any(part in one for part in self.tolerated)]

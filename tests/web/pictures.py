@@ -19,7 +19,6 @@ from tests.apps.chromium import Browser, chromium
 from tests.web import shop
 from tests.web.fix_shop import Shop, served, sqlite_shop
 from tests.web.shop import Login, Order
-from tests.web.test_browser import leaving
 
 _CARRIERS = ("DHL", "UPS", "Hermes")
 
@@ -130,7 +129,7 @@ async def main(folder: Path) -> None:
             await busy(made)
             await made.store.lead(shop.bot, "web-c03e")
             led(board, datetime.now(UTC))
-            async with served(board) as base, chromium() as browser, leaving(browser):
+            async with served(board) as base, chromium() as browser, browser.leaving():
                 await take(browser, base, folder)
             await board.close()
 

@@ -1,7 +1,5 @@
 """The pages in a real Chromium: light and dark, desk and phone, by keyboard and mouse, under a prefix, live."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import product
 
 from playwright.async_api import Page, Route, expect
@@ -16,16 +14,6 @@ from tests.web.test_pages import PAGES
 PREFIX = "/ops/shop"
 
 
-@asynccontextmanager
-async def leaving(browser: Browser) -> AsyncIterator[None]:
-    """Close the pages before the server: one that is open asks for the stream again, and would complain."""
-    try:
-        yield
-    finally:
-        for context in browser._contexts:
-            await context.close()
-
-
 def mounted(made: Shop) -> Starlette:
     return Starlette(routes=[Mount(PREFIX, app=made.board(may_change=True))])
 
@@ -34,7 +22,7 @@ async def test_every_page_is_whole_in_light_and_dark_at_desk_and_phone_width(
     small_shop: Shop, browser: Browser
 ) -> None:
     browser.tolerated = ["404"]  # the page that says what is not there
-    async with served(mounted(small_shop)) as base, leaving(browser):
+    async with served(mounted(small_shop)) as base, browser.leaving():
         for dark, phone in product((False, True), repeat=2):
             page = await browser.page(dark=dark, phone=phone)
             for path in (*PAGES, item("Order", 4), item("Order", 5), item("Order", 12)):
@@ -49,7 +37,7 @@ async def test_every_page_is_whole_in_light_and_dark_at_desk_and_phone_width(
 async def test_it_is_used_by_keyboard_alone_and_follows_what_happens(
     small_shop: Shop, browser: Browser
 ) -> None:
-    async with served(mounted(small_shop)) as base, leaving(browser):
+    async with served(mounted(small_shop)) as base, browser.leaving():
         page = await browser.page(base + PREFIX + "/")
         await expect(page.locator("#live")).to_contain_text("live")
         await page.keyboard.press("Tab")
@@ -84,7 +72,7 @@ async def test_it_is_used_by_keyboard_alone_and_follows_what_happens(
 
 async def test_a_change_between_the_page_and_its_line_is_shown(small_shop: Shop, browser: Browser) -> None:
     """The line opens after the page was made; what happened in between the other pages were told of, and not this one."""
-    async with served(mounted(small_shop)) as base, leaving(browser):
+    async with served(mounted(small_shop)) as base, browser.leaving():
         other = await browser.page(base + PREFIX + item("Order", 9))
         await expect(other.locator("#live")).to_contain_text("live")
         page = await browser.page()
@@ -104,7 +92,7 @@ async def test_a_change_between_the_page_and_its_line_is_shown(small_shop: Shop,
 async def test_what_somebody_is_writing_is_not_taken_away_by_a_change(
     small_shop: Shop, browser: Browser
 ) -> None:
-    async with served(mounted(small_shop)) as base, leaving(browser):
+    async with served(mounted(small_shop)) as base, browser.leaving():
         page = await browser.page(base + PREFIX + item("Order", 10))
         other = await browser.page(base + PREFIX + item("Order", 10))
         await page.locator("#why-cancel").fill("half a reas")

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -110,6 +111,8 @@ class Pages:
         self._every = every
         self._at_least = at_least
         self._open: set[asyncio.Queue[str]] = set()
+        self._came = asyncio.Event()
+        """Set while somebody has a page open."""
         self._looking: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -121,6 +124,7 @@ class Pages:
         """The words for one page, as server-sent events; it ends after a while, and the browser asks again."""
         waiting: asyncio.Queue[str] = asyncio.Queue(maxsize=4)
         self._open.add(waiting)
+        self._came.set()
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._watch(), name="raceproof dashboard")
         ends = time.monotonic() + _STREAM_SECONDS
@@ -148,7 +152,17 @@ class Pages:
             elif now - told >= self._at_least:
                 self._tell("tick")  # leases run out without anybody's doing
                 told = now
-            await asyncio.sleep(self._every if self._open else self._at_least)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Until the next look, which comes soon for whoever opens a page after nobody had one."""
+        if not self._open:
+            self._came.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._at_least):
+                    await self._came.wait()
+        if self._open:
+            await asyncio.sleep(self._every)
 
     def _tell(self, word: str) -> None:
         for waiting in self._open:

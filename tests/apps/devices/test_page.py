@@ -42,6 +42,7 @@ async def test_a_person_submits_a_command_and_sees_it_end(
         started(settings_of()) as service,
         simulated(service.settings, 6, Trouble(skip_ack=0, work=0.05)),
         served(service) as url,
+        browser.leaving(),
     ):
         page = await browser.page(url)
         await page.get_by_text("No commands here").wait_for()

@@ -50,7 +50,7 @@ async def test_a_person_adds_a_campaign_sees_why_a_match_scored_and_decides(
     browser: Browser, tmp_path: Path
 ) -> None:
     settings = Settings(database=f"sqlite:///{tmp_path / 'outreach.db'}", rest=0.0)
-    async with served(settings) as (service, url):
+    async with served(settings) as (service, url), browser.leaving():
         page = await browser.page(url + "campaigns.html")
         await page.get_by_text("New campaign").click()
         await page.get_by_label("name").fill("Spring <b>launch</b>")

@@ -105,7 +105,7 @@ async def test_a_code_is_renewed_then_the_login_expires_and_a_new_try_is_offered
 ) -> None:
     """Not scanned: the page goes on to the next code before the old one is over, and says when the time is."""
     async with opened(redis_store, tmp_path, ttl=5, code_seconds=4.0, renew_before=2.0) as world:
-        async with site(world) as url:
+        async with site(world) as url, browser.leaving():
             page = await browser.page(url)
             await show_code(page)
             picture = page.get_by_alt_text("Code to scan")
@@ -116,7 +116,6 @@ async def test_a_code_is_renewed_then_the_login_expires_and_a_new_try_is_offered
             await page.get_by_role("button", name="Try again").click()
             await expect(page.get_by_role("heading", name="Scan this code")).to_be_visible()
             assert page.url != before
-            await page.close()
 
 
 async def test_a_second_tab_takes_over_and_the_first_one_says_so(url: str, browser: Browser) -> None:

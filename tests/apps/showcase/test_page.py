@@ -39,7 +39,7 @@ async def shown() -> AsyncIterator[tuple[Showcase, FastAPI, str]]:
 
 
 async def test_a_person_causes_trouble_and_reads_what_came_of_it(browser: Browser) -> None:
-    async with shown() as (_, _, url):
+    async with shown() as (_, _, url), browser.leaving():
         page = await browser.page(url)
         await page.get_by_role("button", name="Duplicate a callback").click()
         await page.get_by_text("came three times at once").wait_for()
@@ -57,7 +57,6 @@ async def test_a_person_causes_trouble_and_reads_what_came_of_it(browser: Browse
         await page.get_by_text("deliver_once").first.wait_for()
         await page.get_by_role("link", name="back").click()
         await page.get_by_role("heading", name="The same events, twice").wait_for()
-        await page.close()  # an open page goes on asking, also when the server has ended
 
 
 async def test_no_button_can_be_pressed_without_token_or_from_another_origin() -> None:
