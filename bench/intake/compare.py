@@ -12,15 +12,15 @@ from pathlib import Path
 
 from aiohttp import web
 
-from bench.intake.ours import alone, ours
+from bench.intake.ours import before, handler
 from bench.intake.references import aiogram, bare
 from bench.queues.child import child
 from bench.queues.stores import Store, fresh
 from bench.result import Comparison, Result, by_rate
 from bench.world import World
 
-Application = Callable[[str], web.Application | Awaitable[web.Server]]
-"""Makes an application or a server that takes updates at `update.PATH`, given the URL of an empty database."""
+Serving = Callable[[str], Awaitable[web.BaseRunner]]
+"""Makes what takes updates at `update.PATH`, given the URL of an empty database."""
 
 CONNECTIONS = 48
 DEADLINE = 30.0
@@ -28,29 +28,32 @@ _NAME = f"intake over HTTP, requests/s, {CONNECTIONS} connections"
 _FIRST = 1_000_000_001
 _ROOM = 10_000_000
 """Updates have numbers of ten digits, and each block of load a range of its own."""
-_GOALS = {"bare aiohttp handler": 0.9, "aiogram's webhook handler": 4.0}
-_OURS: dict[str, Application] = {"ours in an application": ours, "ours as a server of its own": alone}
-_REFERENCES: dict[str, Application] = {"bare aiohttp handler": bare, "aiogram's webhook handler": aiogram}
+_OURS: dict[str, Serving] = {
+    "ours in front of an application": before,
+    "ours as one of its handlers": handler,
+}
+_REFERENCES: dict[str, Serving] = {"bare aiohttp handler": bare, "aiogram's webhook handler": aiogram}
+_GOALS: dict[tuple[Serving, Serving], float] = {(before, bare): 0.9, (before, aiogram): 4.0}
 
 
 def comparisons(world: World) -> Iterator[Comparison]:
     async def run() -> list[Result]:
         rates = await _rates(world, {**_OURS, **_REFERENCES})
         return [
-            by_rate(f"{_NAME} · {mine} ÷ {name}", rates[mine], rates[name], goal=_GOALS[name])
-            for mine in _OURS
-            for name in _REFERENCES
+            by_rate(f"{_NAME} · {mine} ÷ {other}", rates[mine], rates[other], _GOALS.get((made, theirs)))
+            for mine, made in _OURS.items()
+            for other, theirs in _REFERENCES.items()
         ]
 
     yield Comparison(_NAME, run)
 
 
-async def _rates(world: World, applications: dict[str, Application]) -> dict[str, list[float]]:
+async def _rates(world: World, sides: dict[str, Serving]) -> dict[str, list[float]]:
     """Requests a second of each, one figure for each round, after a first one that only warms up."""
-    rates: dict[str, list[float]] = {name: [] for name in applications}
+    rates: dict[str, list[float]] = {name: [] for name in sides}
     blocks = count()
     with ExitStack() as stack:
-        ports = {name: stack.enter_context(_server(world, made)) for name, made in applications.items()}
+        ports = {name: stack.enter_context(_server(world, made)) for name, made in sides.items()}
         for number in range(world.scale.rounds + 1):
             for name in ports if number % 2 == 0 else reversed(ports):
                 first = _FIRST + _ROOM * (next(blocks) % 800)
@@ -61,7 +64,7 @@ async def _rates(world: World, applications: dict[str, Application]) -> dict[str
 
 
 @contextmanager
-def _server(world: World, made: Application) -> Iterator[int]:
+def _server(world: World, made: Serving) -> Iterator[int]:
     """A process with the application, ready; gives its port."""
     with (
         fresh(world, Store.POSTGRES) as url,

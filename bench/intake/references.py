@@ -1,4 +1,4 @@
-"""What ours is compared with: each makes an aiohttp application for a database, which these two have no use for."""
+"""What ours is compared with: each is an aiohttp application, and has no use for a database."""
 
 from aiogram import Bot, Dispatcher
 from aiogram.types import Message
@@ -8,7 +8,7 @@ from aiohttp import web
 from bench.intake.update import PATH, SECRET
 
 
-def bare(database: str) -> web.Application:
+async def bare(database: str) -> web.BaseRunner:
     """Reads the body, and nothing else."""
 
     async def handle(request: web.Request) -> web.Response:
@@ -17,10 +17,10 @@ def bare(database: str) -> web.Application:
 
     app = web.Application()
     app.router.add_post(PATH, handle)
-    return app
+    return web.AppRunner(app, access_log=None)
 
 
-def aiogram(database: str) -> web.Application:
+async def aiogram(database: str) -> web.BaseRunner:
     """Its own handler as its manual has it: answers at once, parses and dispatches in the background, keeps nothing."""
     dispatcher = Dispatcher()
 
@@ -31,4 +31,4 @@ def aiogram(database: str) -> web.Application:
     app = web.Application()
     bot = Bot("1234567890:a-token-that-is-nobodys")
     SimpleRequestHandler(dispatcher, bot, secret_token=SECRET).register(app, path=PATH)
-    return app
+    return web.AppRunner(app, access_log=None)

@@ -1,4 +1,4 @@
-"""`python -m bench.intake.serve MODULE:FUNCTION DATABASE FILE`: one application, on a free port that it tells in a file."""
+"""`python -m bench.intake.serve MODULE:FUNCTION DATABASE FILE`: one server, on a free port that it tells in a file."""
 
 import asyncio
 import sys
@@ -10,9 +10,7 @@ from aiohttp import web
 
 async def main(made_by: str, database: str, told: str) -> None:
     module, _, name = made_by.partition(":")
-    made = getattr(import_module(module), name)(database)
-    is_application = isinstance(made, web.Application)
-    runner = web.AppRunner(made, access_log=None) if is_application else web.ServerRunner(await made)
+    runner: web.BaseRunner = await getattr(import_module(module), name)(database)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -23,22 +23,26 @@ class Gathered(Generic[A, B]):
 
     def submit(self, one: A) -> "asyncio.Future[B]":
         """The answer for one, which may come with those of others."""
-        loop = asyncio.get_running_loop()
+        running = self._running
+        loop = asyncio.get_running_loop() if running is None else running.get_loop()
         future: asyncio.Future[B] = loop.create_future()
         self._waiting.append((one, future))
-        if self._running is None or self._running.done():
+        if running is None:
             # begins when all that is ready now has had its turn, and finds what that has brought
             self._running = loop.create_task(self._run())
         return future
 
     async def _run(self) -> None:
-        while self._waiting:
-            turn, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-            turn = [entry for entry in turn if not entry[1].done()]
-            if turn:
-                await self._answer(turn)
-                # those who were answered go on first; what is in hand by then joins the next turn
-                await asyncio.sleep(0)
+        try:
+            while self._waiting:
+                turn, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+                turn = [entry for entry in turn if not entry[1].done()]
+                if turn:
+                    await self._answer(turn)
+                    # those who were answered go on first; what is in hand by then joins the next turn
+                    await asyncio.sleep(0)
+        finally:
+            self._running = None
 
     async def _answer(self, turn: list[tuple[A, "asyncio.Future[B]"]]) -> None:
         try:

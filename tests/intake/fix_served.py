@@ -9,7 +9,7 @@ import uvicorn
 from aiohttp import web
 
 from raceproof.intake import Arrival, Endpoint
-from raceproof.intake.aiohttp import aiohttp_handler, aiohttp_server
+from raceproof.intake.aiohttp import aiohttp_handler, aiohttp_runner, aiohttp_server
 from raceproof.intake.asgi import asgi_app
 
 Serve = Callable[[Endpoint], AbstractAsyncContextManager[int]]
@@ -21,19 +21,28 @@ async def by_aiohttp(endpoint: Endpoint) -> AsyncIterator[int]:
     app = web.Application()
     app.router.add_post("/events", aiohttp_handler(endpoint))
     runner = web.AppRunner(app, access_log=None, lingering_time=0.05, shutdown_timeout=0.05)
-    async with _running(runner) as port:
+    async with running(runner) as port:
         yield port
 
 
 @asynccontextmanager
 async def by_aiohttp_alone(endpoint: Endpoint) -> AsyncIterator[int]:
     server = aiohttp_server({"/events": endpoint}, lingering_time=0.05)
-    async with _running(web.ServerRunner(server, shutdown_timeout=0.05)) as port:
+    async with running(web.ServerRunner(server, shutdown_timeout=0.05)) as port:
         yield port
 
 
 @asynccontextmanager
-async def _running(runner: web.BaseRunner) -> AsyncIterator[int]:
+async def before_an_application(endpoint: Endpoint) -> AsyncIterator[int]:
+    runner = aiohttp_runner(
+        web.Application(), {"/events": endpoint}, access_log=None, lingering_time=0.05, shutdown_timeout=0.05
+    )
+    async with running(runner) as port:
+        yield port
+
+
+@asynccontextmanager
+async def running(runner: web.BaseRunner) -> AsyncIterator[int]:
     await runner.setup()
     with _listening() as listening:
         try:
@@ -67,6 +76,7 @@ async def by_uvicorn(endpoint: Endpoint) -> AsyncIterator[int]:
 SERVERS: dict[str, Serve] = {
     "aiohttp": by_aiohttp,
     "aiohttp alone": by_aiohttp_alone,
+    "before an application": before_an_application,
     "uvicorn": by_uvicorn,
 }
 

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,6 +36,32 @@ from tests.intake.test_signatures import (
     TELEGRAM,
     TELEGRAM_SECRET,
 )
+
+
+@pytest.fixture(scope="module", params=["answer", "begin"], autouse=True)
+def way_of_asking(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything here holds for who waits for a reply, and, with a whole body, for who is called with it."""
+    waiting = Endpoint.answer
+
+    async def called(self: Endpoint, headers: Headers, chunks: bytes | AsyncIterable[bytes]) -> Reply:
+        if not isinstance(chunks, bytes):
+            return await waiting(self, headers, chunks)
+        replied: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        receiving = self.begin(
+            headers, chunks, lambda reply: None if replied.done() else replied.set_result(reply)
+        )
+        assert (receiving is None) == replied.done()
+        try:
+            return await replied
+        except asyncio.CancelledError:
+            if receiving is not None:
+                receiving.cancel()
+            raise
+
+    with pytest.MonkeyPatch.context() as patching:
+        if request.param == "begin":
+            patching.setattr(Endpoint, "answer", called)
+        yield
 
 
 def endpoint(inbox: Inbox, scheme: Scheme | None = None, **options: Any) -> Endpoint:
@@ -90,6 +116,27 @@ async def test_a_receiver_that_raises_gets_503_and_a_line_without_the_message(
     assert "hunter2" not in caplog.text
     assert "[INTAKE_FAILED] s 'sha256:" in caplog.text
     assert "_Failure sqlstate=53300 at test_endpoint.py:" in caplog.text
+
+
+async def test_a_receiver_that_is_cancelled_has_stored_nothing_that_anybody_knows_of(inbox: Inbox) -> None:
+    """Who was called with the reply hears 503."""
+    hanging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    replies: list[Reply] = []
+    Endpoint("s", Unsigned(), lambda arrival: hanging, on_reply=inbox.on_reply).begin(
+        {}, b"{}", replies.append
+    )
+    hanging.cancel()
+    await asyncio.sleep(0)
+    assert [reply.status for reply in replies] == [503]
+    assert inbox.reasons == ["failed"]
+
+
+async def test_a_receiver_that_raises_before_it_waits_is_503_too(inbox: Inbox) -> None:
+    def broken(arrival: Arrival) -> Awaitable[None]:
+        raise OSError(111, "refused")
+
+    assert (await Endpoint("s", Unsigned(), broken, on_reply=inbox.on_reply).answer({}, b"{}")).status == 503
+    assert inbox.reasons == ["failed"]
 
 
 @dataclass
@@ -343,7 +390,8 @@ async def test_one_request_too_many_is_told_to_come_back(inbox: Inbox) -> None:
     await entered.get()
     held.set()
     assert [(await task).status for task in tasks[1:]] == [200, 200]
-    assert inbox.reasons == ["busy", "received", "received"]
+    # of one that was cancelled nobody hears, unless somebody is to be called
+    assert [reason for reason in inbox.reasons if reason != "failed"] == ["busy", "received", "received"]
 
 
 # What is kept, and who is told

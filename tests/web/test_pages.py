@@ -188,7 +188,7 @@ async def test_open_pages_are_told_when_something_changes(small_shop: Shop) -> N
     told = await anext(words)
     while "changed" not in told:
         told = await anext(words)
-    await words.aclose()  # type: ignore[attr-defined]
+    await words.aclose()
 
 
 async def test_on_a_large_table_of_postgres_the_server_guesses_until_there_is_an_index(

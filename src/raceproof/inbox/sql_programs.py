@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from raceproof.claims.postgres import PostgresWords
@@ -16,6 +17,8 @@ from raceproof.statement import BEGIN, Prepared, Program, Rows, Style, templates
 
 T = TypeVar("T")
 _NO_HEADERS = "{}"
+_KEY = itemgetter(0, 1)
+"""The source and the id of an arrival."""
 
 
 class PostgresInbox:
@@ -33,19 +36,22 @@ class PostgresInbox:
         self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
     ) -> Program[list[Received]]:
         """Keep events, each once; when this returns they are durable."""
-        events = sorted(arrivals, key=_place) if len(arrivals) > 1 else arrivals
+        lines = _unless_all_are([one.ordering_key for one in arrivals], None)
+        events = arrivals if len(arrivals) == 1 else sorted(arrivals, key=_place if lines else _KEY)
         statement = self._text("inbox.receive", inbox, now).bind(
             {
                 "sources": _unless_all_are([one.source for one in events], events[0].source)
                 or [events[0].source],
                 "event_ids": [one.event_id for one in events],
-                "ordering_keys": _unless_all_are([one.ordering_key for one in events], None),
+                "ordering_keys": [one.ordering_key for one in events] if lines else [],
                 "bodies": [one.body for one in events],
                 "headers": _unless_all_are([_written(one.headers) for one in events], _NO_HEADERS),
                 "now": now,
             }
         )
         rows = yield from trying_again(statement, alone=not self._in_transaction())
+        if len(rows) == len(arrivals):
+            return [Received(key, inbox, duplicate=False) for key in map(_KEY, arrivals)]
         return told(inbox, arrivals, {(row[0], row[1]) for row in rows})
 
     def forget(self, inbox: Inbox, limit: int, now: datetime | None) -> Program[int]:
@@ -89,7 +95,7 @@ class PostgresInbox:
 
 def _place(one: Arrival) -> tuple[str, ...]:
     """Those of a line come first and stay in their order; the others in one that all agree on: nobody waits in a ring."""
-    return () if one.ordering_key is not None else (one.source, one.event_id)
+    return () if one.ordering_key is not None else _KEY(one)
 
 
 class SqliteInbox(PostgresInbox):

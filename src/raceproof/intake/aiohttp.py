@@ -1,62 +1,33 @@
-"""An endpoint as a handler of aiohttp: `app.router.add_post("/events", aiohttp_handler(endpoint))`.
+"""An endpoint on aiohttp: as a handler of an application, as a server of its own, or in front of an application.
 
-Or endpoints as a server of their own, `aiohttp_server({"/events": endpoint})`: what an application has besides, routes,
-middlewares and signals, costs about as much as the rest of such a request.
+`aiohttp_handler` makes a handler like any other, with the middlewares and signals of its application. The other two take
+in what is plain by themselves (`connection.py`), which is several times quicker, and leave to aiohttp what is not.
 
-The limits are the endpoint's; `client_max_size` of the application does not apply. In the usual case the body is there
-already and the answer is a plain 200: then it is read in one go, without a timer, and answered with bytes that are made
-once a second.
+The limits are the endpoint's; `client_max_size` of an application does not apply.
 """
 
-import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
-from email.utils import formatdate
-from functools import lru_cache
 from typing import Any
 
 from raceproof.errors import DeclarationError, MissingExtra
+from raceproof.intake.connection import Connection, Front
 from raceproof.intake.endpoint import Endpoint
-from raceproof.intake.reply import OK
 
 try:
     from aiohttp import web
-    from aiohttp.abc import AbstractStreamWriter
-    from aiohttp.http import HttpVersion11
 except ImportError as error:
     raise MissingExtra("aiohttp is not installed: pip install 'raceproof[aiohttp]'") from error
 
-__all__ = ["aiohttp_handler", "aiohttp_server"]
+__all__ = ["aiohttp_handler", "aiohttp_runner", "aiohttp_server"]
 
-Answering = Callable[[web.BaseRequest], Awaitable[web.Response]]
+Handler = Callable[[Any], Awaitable[web.StreamResponse]]
 
-
-def aiohttp_server(endpoints: Mapping[str, Endpoint], **settings: Any) -> web.Server:
-    """A server that answers with these endpoints, by their paths, and knows nothing else; for `web.ServerRunner`.
-
-    `settings` are those of aiohttp's connections; there is no access log unless they name one.
-    """
-    for path in endpoints:
-        if not path.startswith("/"):
-            raise DeclarationError(f"{path!r} is no path; it begins with a slash, as in '/events'")
-    handlers = {path: aiohttp_handler(endpoint) for path, endpoint in endpoints.items()}
-
-    async def handle(request: web.BaseRequest) -> web.Response:
-        handler = handlers.get(request.path)
-        if handler is None:
-            return web.Response(status=404)
-        if request.method != "POST":
-            return web.Response(status=405, headers={"Allow": "POST"})
-        if "expect" in request.headers and request.transport is not None:
-            if request.headers["expect"].lower() != "100-continue":
-                return web.Response(status=417)
-            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return await handler(request)
-
-    return web.Server(handle, **{"access_log": None, **settings})
+_IDLE = 3630.0
+"""Seconds; aiohttp's own `keepalive_timeout`, where nothing else is said."""
 
 
-def aiohttp_handler(endpoint: Endpoint) -> Answering:
-    """A handler that answers with `endpoint`."""
+def aiohttp_handler(endpoint: Endpoint) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
+    """A handler that answers with `endpoint`: `app.router.add_post("/events", aiohttp_handler(endpoint))`."""
     answer = endpoint.answer
 
     async def handle(request: web.BaseRequest) -> web.Response:
@@ -68,8 +39,6 @@ def aiohttp_handler(endpoint: Endpoint) -> Answering:
         else:
             body = content.iter_any()
         reply = await answer(headers, body)
-        if reply is OK:
-            return _plain()
         response = web.Response(status=reply.status, body=reply.body, headers=reply.headers)
         if reply.close:
             response.force_close()
@@ -78,73 +47,86 @@ def aiohttp_handler(endpoint: Endpoint) -> Answering:
     return handle
 
 
-class _Plain200(web.Response):
-    """An empty 200, which is most of what is ever answered: written as it is, where nobody wants anything else of it.
+def aiohttp_server(endpoints: Mapping[str, Endpoint], **settings: Any) -> web.Server:
+    """A server that answers with these endpoints, by their paths, and knows nothing else; for `web.ServerRunner`.
 
-    Half of aiohttp's time for such a request goes into the answer. So this one is not even made before somebody looks at
-    it or changes it, a middleware for instance: then it is an ordinary response, and so it is where a signal has a word in
-    the headers, or where the connection is not to be kept.
+    `settings` are those of aiohttp's connections; there is no access log unless they name one, and it has only what is not
+    plain.
     """
 
-    _made = _written = False
-    __http_exception__ = False  # asked of every answer, and no reason to make this one
+    async def nothing(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=404)
 
-    def __init__(self) -> None:
-        pass
+    behind = web.Server(nothing, **{"access_log": None, **settings})
+    return _Server(behind, endpoints, settings)
 
-    def __getattr__(self, name: str) -> Any:
-        """What an ordinary response has and this one has not yet; what was set meanwhile stays."""
-        if self._made:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        already = dict(vars(self))
-        self._made = True
-        super().__init__()
-        vars(self).update(already)
-        return getattr(self, name)
 
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        if vars(self) or not _is_plain(request):
-            return await super().prepare(request)
-        transport = request.transport
-        if transport is None or transport.is_closing():
-            return await super().prepare(request)
-        self._written = True
-        transport.write(_plain_200(int(time.time())))
-        return None
+def aiohttp_runner(app: web.Application, endpoints: Mapping[str, Endpoint], **settings: Any) -> web.AppRunner:
+    """A runner for an application with these endpoints in front of it, by their paths; the rest is the application's.
 
-    async def write_eof(self, data: bytes = b"") -> None:
-        if not self._written:
-            await super().write_eof(data)
+    Routes, middlewares and signals of the application have no word in what goes to an endpoint, nor has its access log.
+    """
+    return _Runner(app, endpoints, **settings)
+
+
+class _Runner(web.AppRunner):
+    def __init__(self, app: web.Application, endpoints: Mapping[str, Endpoint], **settings: Any) -> None:
+        super().__init__(app, **settings)
+        self._endpoints = _checked(endpoints)
+        self._settings = settings
+
+    async def _make_server(self) -> web.Server:
+        return _Server(await super()._make_server(), self._endpoints, self._settings)
+
+
+class _Server(web.Server):
+    """A server whose connections are ours, until they bring something that is not plain: then they are those of `behind`."""
+
+    def __init__(
+        self, behind: web.Server, endpoints: Mapping[str, Endpoint], settings: Mapping[str, Any]
+    ) -> None:
+        behind.request_handler = _with(_checked(endpoints), behind.request_handler)
+        super().__init__(behind.request_handler)
+        self._behind = behind
+        self._front = Front(endpoints, behind, float(settings.get("keepalive_timeout", _IDLE)))
 
     @property
-    def prepared(self) -> bool:
-        return self._written or super().prepared
+    def connections(self) -> Any:
+        return self._behind.connections
 
-    @property
-    def keep_alive(self) -> bool | None:
-        return True if self._written else super().keep_alive
+    def __call__(self) -> Any:
+        return Connection(self._front)
 
+    def pre_shutdown(self) -> None:
+        self._front.close()
+        self._behind.pre_shutdown()
 
-def plain_for(response: type[web.Response]) -> type[web.Response]:
-    """What answers a plain 200; where responses have slots, nobody could tell whether one was changed."""
-    return web.Response if any(vars(kind).get("__slots__") for kind in response.__mro__) else _Plain200
-
-
-_plain = plain_for(web.Response)
-
-
-def _is_plain(request: web.BaseRequest) -> bool:
-    """Does nothing about this request ask for more than the usual headers?"""
-    if request.version is not HttpVersion11 or not request.keep_alive:
-        return False
-    if type(request) is web.Request:
-        return not any(app.on_response_prepare for app in request.match_info.apps)
-    return (
-        type(request) is web.BaseRequest
-    )  # of a server without an application, where nobody has a word in it
+    async def shutdown(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        await self._front.end(timeout)
+        await self._behind.shutdown(timeout)
 
 
-@lru_cache(maxsize=1)
-def _plain_200(now: int) -> bytes:
-    """The bytes of the answer, with the date of this second."""
-    return f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: {formatdate(now, usegmt=True)}\r\n\r\n".encode()
+def _checked(endpoints: Mapping[str, Endpoint]) -> Mapping[str, Endpoint]:
+    for path in endpoints:
+        if not path.startswith("/"):
+            raise DeclarationError(f"{path!r} is no path; it begins with a slash, as in '/events'")
+    return endpoints
+
+
+def _with(endpoints: Mapping[str, Endpoint], behind: Handler) -> Handler:
+    """What aiohttp makes of a request that is not plain: the same endpoint answers it."""
+    handlers = {path: aiohttp_handler(endpoint) for path, endpoint in endpoints.items()}
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        handler = handlers.get(request.path)
+        if handler is None:
+            return await behind(request)
+        if request.method != "POST":
+            return web.Response(status=405, headers={"Allow": "POST"})
+        if "expect" in request.headers and request.transport is not None:
+            if request.headers["expect"].lower() != "100-continue":
+                return web.Response(status=417)
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return await handler(request)
+
+    return handle

@@ -109,29 +109,73 @@ class Endpoint:
         try:
             length = self._length(headers)
             body = chunks if isinstance(chunks, bytes) else await self._read(chunks)
-            if len(body) != length and length is not None:
-                raise _Refused(Reason.UNREADABLE)
-            if len(body) > self._max_body:
-                raise _Refused(Reason.TOO_BIG)
-            try:
-                verified = self._verify(headers, body, self._clock())
-            except Exception as error:
-                raise self._failed(error, "-") from None
-            if not isinstance(verified, Verified):
-                # asked this way round, a scheme that answers nothing or nonsense lets nobody in
-                return self._told(UNAUTHORIZED, getattr(verified, "reason", Reason.SIGNATURE_MALFORMED))
-            arrival = self._arrival(headers, body, verified.event_id)
+            arrival = self._admitted(headers, body, length)
             try:
                 # P8: the event is the receiver's before anybody says 200
                 answer = await self._receive(arrival)
             except Exception as error:
                 raise self._failed(error, arrival.event_id) from None
-            outcome = Reason.RECEIVED if answer is None else self._outcome(answer, arrival)
-            return OK if self._on_reply is None else self._told(OK, outcome)
+            return self._received(arrival, answer)
         except _Refused as refused:
-            return self._told(REPLIES[refused.reason], refused.reason)
+            return self._told(REPLIES.get(refused.reason, UNAUTHORIZED), refused.reason)
         finally:
             self._in_flight -= 1
+
+    def begin(
+        self, headers: Headers, body: bytes, answer: Callable[[Reply], object]
+    ) -> "asyncio.Future[object] | None":
+        """The same for who has the whole body and cannot wait: `answer` is called with the reply, now or later.
+
+        What is returned is on its way until then, and to be kept.
+        """
+        if self._in_flight >= self._most:
+            answer(self._told(REPLIES[Reason.BUSY], Reason.BUSY))
+            return None
+        try:
+            arrival = self._admitted(headers, body, self._length(headers))
+            try:
+                receiving = asyncio.ensure_future(self._receive(arrival))
+            except Exception as error:
+                raise self._failed(error, arrival.event_id) from None
+        except _Refused as refused:
+            answer(self._told(REPLIES.get(refused.reason, UNAUTHORIZED), refused.reason))
+            return None
+        self._in_flight += 1
+        receiving.add_done_callback(lambda received: answer(self._ended(arrival, received)))
+        return receiving
+
+    def _ended(self, arrival: Arrival, received: "asyncio.Future[object]") -> Reply:
+        """The reply to an event whose receiver has come to its end, good or bad."""
+        self._in_flight -= 1
+        try:
+            if received.cancelled():
+                raise _Refused(Reason.FAILED)
+            error = received.exception()
+            if error is not None:
+                raise self._failed(error, arrival.event_id)
+            return self._received(arrival, received.result())
+        except _Refused as refused:
+            return self._told(REPLIES.get(refused.reason, UNAUTHORIZED), refused.reason)
+
+    def _admitted(self, headers: Headers, body: bytes, length: int | None) -> Arrival:
+        """The event of a request, if it is whole and from whom it should be."""
+        if len(body) != length and length is not None:
+            raise _Refused(Reason.UNREADABLE)
+        if len(body) > self._max_body:
+            raise _Refused(Reason.TOO_BIG)
+        try:
+            verified = self._verify(headers, body, self._clock())
+        except Exception as error:
+            raise self._failed(error, "-") from None
+        if not isinstance(verified, Verified):
+            # asked this way round, a scheme that answers nothing or nonsense lets nobody in
+            raise _Refused(getattr(verified, "reason", Reason.SIGNATURE_MALFORMED))
+        return self._arrival(headers, body, verified.event_id)
+
+    def _received(self, arrival: Arrival, answer: object) -> Reply:
+        """The reply to an event that the receiver has taken."""
+        outcome = Reason.RECEIVED if answer is None else self._outcome(answer, arrival)
+        return OK if self._on_reply is None else self._told(OK, outcome)
 
     def _length(self, headers: Headers) -> int | None:
         """Before anything is read: what would be too big, and what would not be the bytes that were signed."""
@@ -216,7 +260,7 @@ class Endpoint:
             raise _Refused(Reason.FAILED)
         return outcome
 
-    def _failed(self, error: Exception, event_id: str) -> "_Refused":
+    def _failed(self, error: BaseException, event_id: str) -> "_Refused":
         """Log what kind of error it was and where: its message may have a DSN, a row or a token in it."""
         log.error("[INTAKE_FAILED] %s %r: %s", self.source, event_id, _described(error))
         return _Refused(Reason.FAILED)
@@ -233,7 +277,7 @@ class Endpoint:
 class _Refused(Exception):
     """Ends the way of a request, inside of this module."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -267,7 +311,7 @@ def _printable(value: str) -> str:
     )
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     """An error without its message: its type, its code, and the line that raised it."""
     codes = [
         f" {name}={code}"

@@ -1,8 +1,9 @@
 """The inbox on a store. On an async store, events that arrive together are kept by one statement."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from raceproof.driver import AsyncDriver, Driver
@@ -67,6 +68,10 @@ class SyncInbox(InboxPrograms[Driver]):
         """Keep an event, once; when this returns it is durable."""
         return self.receive_many(inbox, [arrival], now)[0]
 
+    def receiver(self, inbox: Inbox) -> Callable[[Arrival], Received]:
+        """A function that keeps events in this inbox, as an endpoint wants it."""
+        return partial(self.receive, inbox)
+
     def receive_many(
         self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None = None
     ) -> list[Received]:
@@ -94,6 +99,10 @@ class AsyncInbox(InboxPrograms[AsyncDriver]):
         if now is not None:
             return (await self.receive_many(inbox, [arrival], now))[0]
         return await self._gathering(inbox).submit(arrival)
+
+    def receiver(self, inbox: Inbox) -> Callable[[Arrival], Awaitable[Received]]:
+        """A function that keeps events in this inbox, as an endpoint wants it."""
+        return self._gathering(inbox).submit
 
     def _gathering(self, inbox: Inbox) -> Gathered[Arrival, Received]:
         kept: Any = self._driver.__dict__

@@ -5,7 +5,7 @@ import threading
 import time
 import weakref
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -120,7 +120,7 @@ class Pages:
     def full(self) -> bool:
         return len(self._open) >= _MOST_PAGES or self._closed
 
-    async def follow(self) -> AsyncIterator[str]:
+    async def follow(self) -> AsyncGenerator[str, None]:
         """The words for one page, as server-sent events; it ends after a while, and the browser asks again."""
         waiting: asyncio.Queue[str] = asyncio.Queue(maxsize=4)
         self._open.add(waiting)
