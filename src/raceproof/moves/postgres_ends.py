@@ -4,7 +4,8 @@ Hardly anybody else locks a row that is held, so nothing is locked beforehand. I
 nothing was written, and the usual way follows, which locks in key order.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from raceproof.statement import (
     BEGIN,
     AcknowledgementLost,
     Conflicted,
+    Prepared,
     Program,
     Row,
     Rows,
@@ -47,6 +49,7 @@ class PostgresEnds:
 
     def __init__(self, usual: Usual) -> None:
         self._usual = usual
+        self._alike: dict[Hashable, Prepared] = {}
 
     def of_requests(
         self, requests: Sequence[MoveRequest], arrays: dict[str, list[Any]]
@@ -64,46 +67,40 @@ class PostgresEnds:
     ) -> Program[Sequence[Answer[Any, Any] | None]]:
         """The ends of claims that are all alike but for key and fence; None for one that moved, with no more to tell."""
         move = first.move
+        requests = partial(_requests, first, claims)
         if len(move.sources) == 1 and not move.lifecycle.revision and not first.returning:
             fences = {one.fence for one in claims}
             if len(fences) == 1:
-                return (yield from self._by_fence(first, claims, [range(len(claims))]))
+                return (yield from self._by_fence(first, claims, [range(len(claims))], requests))
             if len(claims) >= _MANY * len(fences) and not self._usual.in_transaction():
-                return (yield from self._by_fence(first, claims, _places_by_fence(claims)))
+                return (yield from self._by_fence(first, claims, _places_by_fence(claims), requests))
         keys = [one.key for one in claims]
         arrays = {"rp_wanted_0": keys, "rp_fence_wanted": [one.fence for one in claims]}
-        return (
-            yield from self._joined(
-                first, keys, arrays, lambda places: of_claims(first, [claims[place] for place in places])
-            )
-        )
+        return (yield from self._joined(first, keys, arrays, requests))
 
     def _by_fence(
-        self, first: MoveRequest, claims: Sequence[Claim[Any, Any]], groups: Sequence[Sequence[int]]
+        self,
+        first: MoveRequest,
+        claims: Sequence[Claim[Any, Any]],
+        groups: Sequence[Sequence[int]],
+        requests: Requests,
     ) -> Program[Sequence[Answer[Any, Any] | None]]:
-        """A statement for each group of places with one fence, and all of them or none."""
-        types = yield from self._usual.column_types(first.move.lifecycle)
-        prepared = self._usual.texts.swift_alike(first, types)
-        values = sql.values(first)
-
-        def requests(places: Sequence[int]) -> list[MoveRequest]:
-            return of_claims(first, [claims[place] for place in places])
-
-        def each() -> Program[list[Row]]:
-            told = []
-            for group in groups:
-                keys, fence = [claims[place].key for place in group], claims[group[0]].fence
-                (row,) = yield prepared.bind({**values, "rp_wanted_0": keys, "fence": fence})
-                told.append(row)
-            return told
-
-        all_or_none = each() if len(groups) == 1 else transaction(BEGIN, each())
-        told, answers = yield from self._asked(all_or_none, requests, len(claims))
+        """A statement for the claims of each fence, and all of them or none."""
+        prepared = self._alike.get(first.shape)
+        if prepared is None:
+            types = yield from self._usual.column_types(first.move.lifecycle)
+            prepared = self._alike[first.shape] = self._usual.texts.swift_alike(first, types)
+        statements = []
+        for group in groups:
+            own = {"rp_wanted_0": [claims[place].key for place in group], "fence": claims[group[0]].fence}
+            plain = len(prepared.order) == len(own)
+            statements.append(prepared.bind(own if plain else {**sql.values(first), **own}))
+        told, answers = yield from self._asked(_all_or_none(statements), requests, len(claims))
         if answers is not None:
             return answers
         found: list[Answer[Any, Any] | None] = [None] * len(claims)
         left: list[int] = []
-        for group, (moved,) in zip(groups, told, strict=True):
+        for group, ((moved,),) in zip(groups, told, strict=True):
             if moved is not None:
                 there = {place - 1 for place in moved}
                 left += [place for number, place in enumerate(group) if number not in there]
@@ -124,9 +121,10 @@ class PostgresEnds:
         if order != list(places):
             arrays = {name: [array[place] for place in order] for name, array in arrays.items()}
         given = arrays if prepared.order == tuple(arrays) else {**sql.values(first), **arrays}
-        rows, told = yield from self._asked(_alone(prepared.bind(given)), requests, len(keys))
+        found, told = yield from self._asked(_all_or_none([prepared.bind(given)]), requests, len(keys))
         if told is not None:
             return told
+        (rows,) = found
         status_of = move.lifecycle.status_of
         answers: list[Any] = [None] * len(keys)
         for ordinal, before, revision, *returned in rows if first.returning else _unfolded(rows, move):
@@ -140,18 +138,18 @@ class PostgresEnds:
         return answers
 
     def _asked(
-        self, program: Program[Rows], requests: Requests, number: int
-    ) -> Program[tuple[Rows, list[Answer[Any, Any]] | None]]:
+        self, program: Program[list[Rows]], requests: Requests, number: int
+    ) -> Program[tuple[list[Rows], list[Answer[Any, Any]] | None]]:
         """What a program found; or, if it did not come to an end, the answers for all."""
         alone = not self._usual.in_transaction()
         try:
             return (yield from program), None
         except AcknowledgementLost as lost:
-            return (), [unknown(request, lost.__cause__ or lost) for request in requests(range(number))]
+            return [], [unknown(request, lost.__cause__ or lost) for request in requests(range(number))]
         except Conflicted as lost:
             if alone:
-                return (), (yield from self._usual.waiting(requests(range(number))))
-            return (), [conflict(request, lost.__cause__ or lost) for request in requests(range(number))]
+                return [], (yield from self._usual.waiting(requests(range(number))))
+            return [], [conflict(request, lost.__cause__ or lost) for request in requests(range(number))]
 
     def _ask_again(self, answers: list[Any], left: Sequence[int], requests: Requests) -> Program[None]:
         """What was not reached has its answer in the usual way."""
@@ -160,8 +158,24 @@ class PostgresEnds:
             answers[place] = answer
 
 
-def _alone(statement: Statement) -> Program[Rows]:
-    return (yield statement)
+def _all_or_none(statements: Sequence[Statement]) -> Program[list[Rows]]:
+    """What each of them has found; one alone needs no transaction around it."""
+    if len(statements) == 1:
+        return [(yield statements[0])]
+    return (yield from transaction(BEGIN, _each(statements)))
+
+
+def _each(statements: Sequence[Statement]) -> Program[list[Rows]]:
+    found = []
+    for statement in statements:
+        found.append((yield statement))
+    return found
+
+
+def _requests(
+    first: MoveRequest, claims: Sequence[Claim[Any, Any]], places: Sequence[int]
+) -> list[MoveRequest]:
+    return of_claims(first, [claims[place] for place in places])
 
 
 def _places_by_fence(claims: Sequence[Claim[Any, Any]]) -> list[list[int]]:

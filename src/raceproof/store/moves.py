@@ -70,8 +70,9 @@ class MovePrograms(Telling[D], Generic[D]):
                 asked = self._pattern(move, limit, returning, options)
                 answers = yield from self._driver.moves.matching(asked, limit)
             else:
-                keys = keys if isinstance(keys, Mapping) else self._listed(move, keys)
-                if isinstance(keys, list) and keys and type(keys[0]) is Claim and options.get("by") is None:
+                if type(keys) is not list:
+                    keys = keys if isinstance(keys, Mapping) else self._listed(move, keys)
+                if type(keys) is list and keys and type(keys[0]) is Claim and options.get("by") is None:
                     asked = request(move, keys[0], tenant=self._tenant, returning=returning, **options)
                     found = yield from self._many_claimed(asked, keys)
                     if late and not events.subscribers:
