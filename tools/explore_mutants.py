@@ -33,6 +33,7 @@ BEYOND = {
     "Redis: the pointer has changed since it was read, and nobody looks": "read before only on a cluster",
     "Redis: the row is written although its history was not": "a history that is no stream, which no pack has",
     "Redis: a quote in a declaration ends the text": "a declaration with a quote, and not a schedule",
+    "A worker believes that it leads, and the store does not look": "a leader renews meanwhile: four jumps of time at least",
     "A leader that has stepped down goes on": "a Leader also cancels its tasks then; only the machine alone shows it",
 }
 """What packs cannot notice: the file or name of a mutation, and why."""

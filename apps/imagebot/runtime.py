@@ -77,12 +77,12 @@ class Runtime:
         self._upkeep = Upkeep(database.database, self.lock.leader, metrics)
         self._workers = {
             "menu": self.queue.worker(MENU),
+            "updates": self.queue.worker(WORK, self.lock.leader),
             "callbacks": watching.callback_worker(),
             "poller": watching.poll_worker(),
             "creation": generation.worker(),
             "notices": Notifying(bot, database, settings).worker(),
         }
-        self._ending = asyncio.Event()
 
     async def keep_callback(self, arrival: Arrival) -> Received:
         """What KIE says, kept before it is told 200."""
@@ -99,48 +99,27 @@ class Runtime:
         self._loops.start("figures", self._measure)
 
     async def drain(self) -> None:
-        """Take nothing more, hand over the lead, let what runs come to its end."""
-        self._ending.set()
-        await self._loops.drain("active", seconds=self._settings.drain / 2)
+        """Hand over the lead, take nothing more, let what runs come to its end."""
         await self.lock.leader.step_down()
         for worker in self._workers.values():
             worker.stop()
         await self._loops.drain(*self._workers, seconds=self._settings.drain)
 
     async def _while_active(self, loop: Loop) -> None:
-        """Updates that are not on the allow-list, the webhook and the upkeep: while this instance is ACTIVE."""
-        while not self._ending.is_set():
-            if not await self._becomes(Role.ACTIVE, loop):
-                continue
-            worker = self.queue.worker(WORK)
-            running = [
-                asyncio.create_task(worker.run()),
-                asyncio.create_task(self._tidy()),
-                asyncio.create_task(self._set_webhook()),
-            ]
-            try:
-                while self.lock.active and not self._ending.is_set():
-                    await self._becomes(Role.PASSIVE, loop)
-            finally:
-                worker.stop()
-                for task in running[1:]:
-                    task.cancel()
-                await asyncio.wait([running[0]], timeout=self._settings.drain / 2)
-                running[0].cancel()
-                await asyncio.gather(*running, return_exceptions=True)
-
-    async def _becomes(self, role: Role, loop: Loop) -> bool:
-        """Wait a second for the role; True if it is that."""
-        loop.beat()
-        ending = asyncio.create_task(self._ending.wait())
-        changing = asyncio.create_task(self.lock.leader.wait_for(role))
+        """What the ACTIVE instance does beside its updates: it tells Telegram where we are, and tidies up."""
+        beating = asyncio.create_task(loop.beating())
         try:
-            await asyncio.wait([ending, changing], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+            while True:
+                await self.lock.leader.wait_for(Role.ACTIVE)
+                duties = [asyncio.create_task(self._set_webhook()), asyncio.create_task(self._tidy())]
+                try:
+                    await self.lock.leader.wait_for(Role.PASSIVE)
+                finally:
+                    for duty in duties:
+                        duty.cancel()
+                    await asyncio.gather(*duties, return_exceptions=True)
         finally:
-            for task in (ending, changing):
-                task.cancel()
-            await asyncio.gather(ending, changing, return_exceptions=True)
-        return self.lock.role is role
+            beating.cancel()
 
     async def _set_webhook(self) -> None:
         """Tell Telegram where we are; again and again until it has heard."""

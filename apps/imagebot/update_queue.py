@@ -18,7 +18,7 @@ from imagebot.lifecycle import MENU, WORK, updates
 from imagebot.metrics import Metrics
 from imagebot.services import DatabaseService
 from imagebot.settings import Settings
-from raceproof import Arrival, AsyncStore, Claim, Failure, Received, Worker, column
+from raceproof import Arrival, AsyncStore, Claim, Failure, Leader, Received, Worker, column
 
 log = logging.getLogger("imagebot.updates")
 
@@ -58,8 +58,11 @@ class UpdateQueueManager:
                 self._workers[source].wake()
         return received
 
-    def worker(self, source: str) -> Worker:
-        """Feeds the updates of one source to the dispatcher; it is woken by those that come in here."""
+    def worker(self, source: str, leader: Leader | None = None) -> Worker:
+        """Feeds the updates of one source to the dispatcher, some of them only while this instance leads.
+
+        It is woken by those that come in here.
+        """
         self._workers[source] = Worker(
             self._db,
             updates.work,
@@ -70,6 +73,7 @@ class UpdateQueueManager:
             most=CAPACITY,
             where=column("source") == source,
             returning=["body"],
+            leader=leader,
         )
         return self._workers[source]
 

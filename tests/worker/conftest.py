@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.contract.grounds import Ground, asked_ground
+from tests.crash.conftest import outside as outside
+from tests.crash.conftest import place as place
 
 
 @pytest.fixture(

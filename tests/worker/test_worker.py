@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, CallError, Claim, Failure, Finished, Inbox, Limit, Worker
+from raceproof import Arrival, CallError, Claim, Failure, Finished, Inbox, Limit, Worker, subscribed
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
@@ -316,6 +316,27 @@ async def test_a_limit_holds_over_all_workers(ground: Ground) -> None:
         one.stop()
     await asyncio.gather(*tasks)
     assert most <= 2
+
+
+async def test_a_worker_that_is_woken_without_a_slot_asks_once(ground: Ground) -> None:
+    """And then it rests until it is woken again: the store is not asked without end."""
+    job = jobs(ground)
+    limit = Limit("vetting", 1, 600, job.table + "_lease")
+    ground.lease_table(limit.table)
+    assert await limit.take(db(ground), "other")
+    mine = worker(ground, job, print, by="me", limit=limit, poll=600)
+    asked: list[str] = []
+    with subscribed(lambda event: asked.append(event.outcome) if event.by == "me/0" else None):
+        running = asyncio.create_task(mine.run())
+        await until(lambda: bool(asked), "the slot is asked for")
+        mine.wake()
+        for _ in range(50):
+            await ground.db.read(job, "nobody")
+        mine.stop()
+        await running
+    # when it begins, when it begins to listen for offers, and when it is woken
+    assert 2 <= len(asked) <= 3
+    assert set(asked) == {"led"}
 
 
 async def test_a_handler_can_say_how_its_item_is_given_back(ground: Ground) -> None:

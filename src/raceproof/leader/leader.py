@@ -7,7 +7,7 @@ not be written by an old leader carries `leader.guard`, which the store checks i
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Self
 
 from raceproof.errors import CallError, RaceproofError
@@ -71,6 +71,12 @@ class Leader:
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
+        self._wakes: list[Callable[[], None]] = []
+
+    @property
+    def dialect(self) -> str:
+        """Which kind of store the lease is in."""
+        return self._db.dialect
 
     @property
     def role(self) -> Role:
@@ -128,6 +134,15 @@ class Leader:
                     async with asyncio.timeout(self.lease.seconds):
                         await self._db.step_down(self._unreleased)
             self._unreleased = None
+
+    @contextlib.contextmanager
+    def woken(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Call `wake` whenever the role has changed, for as long as the block lasts."""
+        self._wakes.append(wake)
+        try:
+            yield
+        finally:
+            self._wakes.remove(wake)
 
     async def wait_for(self, role: Role) -> None:
         """Wait until this process has that role, and its callback has run."""
@@ -201,6 +216,8 @@ class Leader:
             return
         self._told = role
         log.info("[%s] %s by=%s", role, self.lease, self.by)
+        for wake in self._wakes:
+            wake()
         callback = self._on[role]
         if callback is not None:
             try:

@@ -17,9 +17,10 @@ from raceproof.claims.request import check_claimable
 from raceproof.errors import CallError
 from raceproof.events import log
 from raceproof.identity import default_actor
+from raceproof.leader import Leader, NotLeading
 from raceproof.moves.request import Returning
 from raceproof.outcome import Claim
-from raceproof.predicate import Where
+from raceproof.predicate import Predicate, Where, predicates
 from raceproof.spec import Claimable, Move
 from raceproof.store import AsyncStore
 from raceproof.worker.batch import BatchSize
@@ -42,7 +43,8 @@ class Worker:
     gives the item back, to rest and be tried again, and in the end to be set aside. `timeout` is for one item,
     `batch_timeout` for all that were claimed together, from their claim on. `poll` is how often the store is asked when
     nothing wakes the worker up; `drain` how long running items may go on after `stop()` or SIGTERM. `limit` bounds how
-    many workers do this at once, over all processes.
+    many workers do this at once, over all processes. With a `leader` it claims only while this process leads, and each
+    claim is refused by the store once somebody else does; what runs goes on, and is finished as long as its claim holds.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Worker:
         where: Where = (),
         returning: Returning = None,
         limit: Limit | None = None,
+        leader: Leader | None = None,
     ) -> None:
         check_claimable(claim)
         if finish.lifecycle is not claim.lifecycle:
@@ -69,6 +72,11 @@ class Worker:
         if any(status not in finish.sources for status in claim.held):
             raise CallError(
                 f"{claim}: {finish} does not lead from {', '.join(claim.held)}, where claimed rows are"
+            )
+        if leader is not None and leader.dialect != db.dialect:
+            raise CallError(
+                f"{claim}: {leader.lease} is in another store ({leader.dialect}) than the rows ({db.dialect}),"
+                " which cannot look at it when it writes"
             )
         self._db = db
         self._claim = claim
@@ -81,11 +89,14 @@ class Worker:
             raise CallError(f"{claim}: parallel={parallel} would run nothing")
         items = (handler, self._held, self._finishing, self._stopping, timeout)
         self._items = Items(*items) if self._are_coroutines else ThreadItems(*items, self._parallel)
-        self._options: dict[str, Any] = {"by": by or default_actor(), "where": where, "returning": returning}
+        self._by = by or default_actor()
+        self._where = predicates(where)
+        self._returning = returning
         self._batch_timeout = batch_timeout
         self._poll = poll
         self._drain = drain
         self._limit = limit
+        self._leader = leader
         self._batch = BatchSize(self._parallel, most)
         self._wake = asyncio.Event()
         self._running = Running(self._items.run, self._parallel, self._batch, self._ended)
@@ -110,7 +121,7 @@ class Worker:
 
     @property
     def silent_for(self) -> float:
-        """Seconds since the store last answered when it was asked for work, 0 while items run; for a health check."""
+        """Seconds since the store last answered when it was asked for work, if it has to be; for a health check."""
         return 0.0 if self._running else time.monotonic() - self._answered
 
     def wake(self) -> None:
@@ -131,8 +142,9 @@ class Worker:
     async def _run(self) -> None:
         renewing = asyncio.create_task(self._keep_renewing())
         listening = asyncio.create_task(self._db._wait_for_offers(self._claim, self.wake))
+        led = nullcontext() if self._leader is None else self._leader.woken(self.wake)
         try:
-            with self._db._woken(self._claim, self.wake):
+            with self._db._woken(self._claim, self.wake), led:
                 await self._work()
         except asyncio.CancelledError:
             self.stop()
@@ -144,8 +156,10 @@ class Worker:
 
     async def _work(self) -> None:
         while not self._stopping.is_set():
-            if not await self._has_a_slot():
-                await self._sleep(self._poll)
+            self._wake.clear()
+            guards = self._guards()
+            if guards is None or not await self._has_a_slot():
+                await self._stand_by(guards is None)
                 continue
             half = self._batch.size // 2
             few = max(half, self._parallel - 1)
@@ -154,11 +168,10 @@ class Worker:
                 continue
             if self._finishing.waiting > 4 * self._batch.size:
                 await self._finishing.flush()
-            self._wake.clear()
             # half of what may be held: it is claimed while the other half runs and the end of the last is written
             room = min(self._batch.size - self._running.items, max(self._parallel, half))
             failed = self.failed
-            claims = await self._claim_some(room)
+            claims = await self._claim_some(room, guards)
             if claims is None:
                 await self._sleep(self._poll)  # nobody knows whether there is work
             elif claims:
@@ -173,12 +186,28 @@ class Worker:
                 elif self.failed == failed:
                     return  # nothing was given back since the store was asked
 
+    def _guards(self) -> tuple[Predicate, ...] | None:
+        """What must hold for a row to be claimed; None while nothing may be (P11): this process does not lead."""
+        if self._leader is None:
+            return self._where
+        try:
+            return (*self._where, self._leader.guard)
+        except NotLeading:
+            return None
+
+    async def _stand_by(self, passive: bool) -> None:
+        """Until there may be a reason to ask again."""
+        if passive:
+            await self._free_slot()
+            self._answered = time.monotonic()  # nothing is to be asked
+        await self._sleep(self._poll)
+
     async def _has_a_slot(self) -> bool:
         """Whether this worker may work now, over all processes."""
         if self._limit is None:
             return True
         if self._slot is None:
-            self._slot = await self._ask(self._limit.take(self._db, self._options["by"]))
+            self._slot = await self._ask(self._limit.take(self._db, self._by))
         return self._slot is not None
 
     async def _free_slot(self) -> None:
@@ -186,9 +215,11 @@ class Worker:
         if slot is not None:
             await self._ask(slot.free())
 
-    async def _claim_some(self, most: int) -> list[Claim[Any, Any]] | None:
+    async def _claim_some(self, most: int, guards: tuple[Predicate, ...]) -> list[Claim[Any, Any]] | None:
         """What there is to do; None if the store could not be asked."""
-        claims = await self._ask(self._db.claim(self._claim, most, **self._options))
+        claims = await self._ask(
+            self._db.claim(self._claim, most, by=self._by, where=guards, returning=self._returning)
+        )
         if claims is None:
             return None
         self._answered = time.monotonic()

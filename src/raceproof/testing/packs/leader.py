@@ -5,7 +5,7 @@ import time
 from enum import StrEnum
 from typing import Any
 
-from raceproof import Leader, Leading, Lease, Lifecycle, claim, move
+from raceproof import Leader, Leading, Lease, Lifecycle, Worker, claim, move
 from raceproof.testing.explorer import Connection, World
 from raceproof.testing.explorer.promises import keeps_claims, keeps_lease, keeps_moves, outcomes
 from raceproof.testing.packs.pack import Pack
@@ -96,6 +96,40 @@ def guarded_claims(world: World) -> None:
     world.sometimes("both have led", _both_lead)
 
 
+def standing_by(world: World) -> None:
+    """A node with a worker that needs the leader; a rival leads when it can. Only the leader begins an item."""
+    world.table(LEASE)
+    world.table(Task)
+    world.row(Task, "t")
+    keeps_moves(world, Task)
+    keeps_lease(world, LEASE, Task.work)
+
+    @world.before
+    async def offer(db: Connection) -> None:
+        await db.offer(Task.work, ["t"])
+
+    @world.process
+    async def node(db: Connection) -> None:
+        async with Leader(db, LEASE, retry=LEASE.seconds) as leader:
+            worker = Worker(db, Task.work, _nothing, finish=Task.finish, most=1, parallel=1, leader=leader)
+            running = asyncio.create_task(worker.run())
+            await asyncio.sleep(0.5)
+            worker.stop()
+            await running
+
+    @world.process
+    async def rival(db: Connection) -> None:
+        await db.lead(LEASE)
+
+    world.sometimes("a leader begins it", lambda moment: outcomes(moment, Task.work, "claimed"))
+    world.sometimes("somebody else leads", lambda moment: outcomes(moment, LEASE, "led"))
+    world.sometimes("both have led", _both_lead)
+
+
+async def _nothing(_: Any) -> None:
+    return None
+
+
 def _both_lead(moment: Any) -> bool:
     return len({title for title, event in moment.told if event.outcome == "took over"}) > 1
 
@@ -163,4 +197,5 @@ PACKS = [
     Pack("guarded-claims", ("P3", "P10"), guarded_claims),
     Pack("leader-and-rival", ("P10", "P14"), leader_and_rival),
     Pack("replaced-leader", ("P10",), replaced_leader),
+    Pack("standing-by", ("P10", "P11"), standing_by),
 ]

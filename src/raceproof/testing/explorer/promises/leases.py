@@ -47,13 +47,9 @@ def keeps_lease(world: World, lease: Lease, *guarded: Move[Any] | Claimable[Any]
                     return f"{title} was told {answer}, which is the epoch of {by}"
                 leads[title] = highest = answer.epoch
                 by = title
-            elif (
-                event.settled
-                and answer.move in guarded
-                and answer.won
-                and leads.get(title, highest) < highest
-            ):
-                return f"{title} was told {answer} in epoch {leads[title]}, and {by} leads in epoch {highest}"
+            elif event.settled and answer.move in guarded and answer.won and leads.get(title, -1) < highest:
+                term = f"in epoch {leads[title]}" if title in leads else "without ever leading"
+                return f"{title} was told {answer} {term}, and {by or 'nobody'} leads in epoch {highest}"
         return True
 
     at_each_step(world, f"P10: the terms of {lease}", terms)
