@@ -9,6 +9,7 @@ style of placeholder; nothing is ever found and replaced in finished SQL.
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -58,7 +59,9 @@ def transaction(begin: Statement, body: Program[T]) -> Program[T]:
         # nobody runs this program any more; what it has begun ends with its connection
         raise
     except BaseException:
-        yield ROLLBACK
+        # whatever becomes of that, what counts is why it had to be: an outage, a bad value, Ctrl-C
+        with suppress(Exception):
+            yield ROLLBACK
         raise
     return result
 

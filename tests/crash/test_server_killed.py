@@ -1,109 +1,205 @@
-"""A server that is killed and comes back while workers claim, send and finish: no row lost, no finish twice."""
+"""A server that is killed and comes back while processes claim, send, start, lead and take in: the books agree."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
-from raceproof import Claim, Spec, Store, Unknown, connect
+from raceproof import (
+    Arrival,
+    Inbox,
+    Leading,
+    Marked,
+    Spec,
+    Started,
+    Turn,
+    TurnLost,
+    connect,
+)
 from raceproof.testing import Server, postgres, valkey
-from tests.crash.actors import Actor, Outside, Stage
+from tests.contract.grounds import fresh_name
+from tests.contract.test_attempts import logins
+from tests.contract.test_deliveries import pictures
+from tests.crash.actors import Outside, Stage
+from tests.crash.mortal import Patient, place_of, through_two_crashes
 from tests.crash.test_claims import account, prepared
-from tests.race.places import Place, PostgresPlace, RedisPlace
-
-T = TypeVar("T")
+from tests.crash.waiting import until
+from tests.leader.test_leader import prepared as a_lamp
+from tests.race.beside import beside
+from tests.race.places import Place
+from tests.race.test_attempts import open_ones
 
 ROWS = 60
-WORKERS = 3
-PACE = 3
-"""Rows that a worker finishes before it asks whether to go on, so that a quick one leaves enough for the others."""
+SHORT = 0.2
 
 
 @pytest.fixture(params=["postgres", "valkey"])
 def mortal(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A server to maltreat."""
-    with postgres() if request.param == "postgres" else valkey() as server:
+    # with everysec an answered write may be on its way to the file for two seconds, and die with the process
+    with postgres() if request.param == "postgres" else valkey(appendfsync="always") as server:
         yield server
 
 
-class Patient:
-    """A careful worker: an error on the way is met by asking again, an unknown end by asking for the same.
-
-    It tells once that it has felt an outage: a pipe that nobody reads has room for so many words.
-    """
-
-    def __init__(self, db: Store, spec: Spec[str], stage: Stage) -> None:
-        self._db, self._spec, self._stage = db, spec, stage
-        self._name = f"worker {os.getpid()}"
-        self._felt = False
-
-    def claim(self) -> list[Claim[str, Any]]:
-        return self._asked(lambda: self._db.claim(self._spec.claims["work"], 2, by=self._name))
-
-    def finish(self, one: Claim[str, Any]) -> str:
-        call = f"finish {one.key} {one.fence}"
-        finish = self._spec.moves["finish"]
-        answer: Any = self._asked(
-            lambda: self._db.move(finish, one, set={"result": self._name}, by=self._name, call=call)
-        )
-        return str(answer.outcome)
-
-    def _asked(self, ask: Callable[[], T | Unknown[Any]]) -> T:
-        while True:
-            with suppress(Exception):
-                answer = ask()
-                if not isinstance(answer, Unknown):
-                    self._felt = False
-                    return answer
-            if not self._felt:
-                self._stage.tell("felt")
-            self._felt = True
-
-
-def part(place: Place, spec: Spec[str], outside: Outside, stage: Stage) -> None:
-    name = f"worker {os.getpid()}"
-    ended = 0
-    with connect(place.url) as db:
-        worker = Patient(db, spec, stage)
-        while True:
-            for one in worker.claim():
-                outside.send(key=one.key, fence=one.fence, by=name, attempt=one.attempt)
-                stage.tell("ended", worker.finish(one))
-                ended += 1
-                if ended % PACE == 0:
-                    stage.reach("paused")
-
-
 def test_workers_lose_no_row_and_finish_none_twice(mortal: Server, outside: Outside) -> None:
-    """Twice in the middle of it; each finish that was told is in the history once, and nothing else is."""
-    kind = PostgresPlace if mortal.url.startswith("postgres") else RedisPlace
-    place = kind(mortal.url)
+    """Each finish that was told is in the history once, and nothing else is."""
+    place = place_of(mortal)
     keys = [f"j{number}" for number in range(ROWS)]
     spec = prepared(place, *keys)
-    actors = [Actor(lambda stage: part(place, spec, outside, stage)) for _ in range(WORKERS)]
-    try:
-        for _ in range(2):
-            for actor in actors:
-                for _ in range(PACE):
-                    assert actor.until("ended")[0] in ("moved", "lost")
-                actor.until("paused")
-            for actor in actors:
+    work, finish = spec.claims["work"], spec.moves["finish"]
+
+    def part(stage: Stage) -> None:
+        name = f"worker {os.getpid()}"
+        patient = Patient(stage)
+        with connect(place.url) as db:
+            while True:
+                for one in patient.asked(db.claim, work, 2, by=name):
+                    outside.send(key=one.key, fence=one.fence, by=name, attempt=one.attempt)
+                    call = f"finish {one.key} {one.fence}"
+                    patient.asked(db.move, finish, one, set={"result": name}, by=name, call=call)
+                    patient.done()
+
+    with through_two_crashes(mortal, part) as actors:
+        for actor in actors:
+            for _ in range(ROWS):
                 actor.go()
-            mortal.kill()
-            for actor in actors:
-                actor.go()  # one that was quicker than the kill has paused again
-                actor.until("felt")
-            mortal.restart()
+        _until_all_are_done(place, spec, keys)
+    with connect(place.url) as db:
+        account(db, spec, keys, outside)
+
+
+def _until_all_are_done(place: Place, spec: Spec[str], keys: list[str]) -> None:
+    with connect(place.url) as db:
+        until(
+            lambda: [key for key in keys if (db.read(spec, key) or {})["status"] != "DONE"],
+            lambda left: not left,
+        )
+
+
+def test_senders_send_a_second_time_only_in_doubt(mortal: Server, outside: Outside) -> None:
+    """Everything is delivered; a second effect has the intent of the first, and knew that there may have been one."""
+    place = place_of(mortal)
+    keys = [f"p{number}" for number in range(ROWS)]
+    with beside(place) as ground:
+        delivery, spec = pictures(ground, told=True, stale=SHORT)
+        for key in keys:
+            ground.put(spec, key, "x")
+
+    def part(stage: Stage) -> None:
+        name = f"sender {os.getpid()}"
+        patient = Patient(stage)
+        with connect(place.url) as db:
+            while True:
+                for key in keys:
+                    turn = patient.asked(db.take_turn, delivery, key, by=name)
+                    if isinstance(turn, Turn):
+                        outside.send(key=key, intent=turn.intent, doubt=turn.in_doubt, attempt=turn.attempt)
+                        assert isinstance(patient.asked(db.delivered, turn), Marked | TurnLost)
+                        patient.done()
+
+    with through_two_crashes(mortal, part) as actors:
         for actor in actors:
             for _ in range(ROWS):
                 actor.go()
         with connect(place.url) as db:
-            while any((db.read(spec, key) or {})["status"] != "DONE" for key in keys):
-                pass
-    finally:
-        for actor in actors:
-            actor.__exit__()
+            until(
+                lambda: [key for key in keys if not (db.read(spec, key) or {}).get("delivered_at")],
+                lambda left: not left,
+            )
+    for key in keys:
+        effects = [effect for effect in outside.effects if effect["key"] == key]
+        assert effects
+        assert len({effect["intent"] for effect in effects}) == 1
+        assert len({effect["attempt"] for effect in effects}) == len(effects)
+        # the first one may follow a turn whose answer was lost, and then it is in doubt too
+        assert all(effect["doubt"] for effect in sorted(effects, key=lambda one: one["attempt"])[1:])
+
+
+def test_of_attempts_each_owner_has_one_and_each_start_was_one(mortal: Server, outside: Outside) -> None:
+    """A start that is asked for again, because nobody knows its end, is the same start."""
+    place = place_of(mortal)
+    owners = [f"owner {number}" for number in range(4)]
+    with beside(place) as ground:
+        attempts, login = logins(ground, history=True)
+
+    def part(stage: Stage) -> None:
+        patient = Patient(stage)
+        with connect(place.url) as db:
+            for number in range(10**6):
+                key = f"{os.getpid()}-{number}"
+                owner = owners[number % len(owners)]
+                answer = patient.asked(db.start_attempt, attempts, owner, key)
+                # a start that nobody answered may have been superseded before it was asked for again
+                assert isinstance(answer, Started) or answer.status == "superseded"
+                outside.send(key=key, owner=owner)
+                patient.done()
+
+    with through_two_crashes(mortal, part):
+        pass
+    with beside(place) as ground, connect(place.url) as db:
+        started = {effect["key"]: effect["owner"] for effect in outside.effects}
+        rows = {key: ground.get(login, key) for key in started}
+        for key, row in rows.items():
+            entries = [entry.move for entry in reversed(db.history(login, key))]
+            assert entries == ["attempt"] + ["supersede"] * (row["status"] == "superseded")
+        ended = [row["superseded_by"] for row in rows.values() if row["superseded_by"]]
+        assert len(set(ended)) == len(ended), "two attempts have the same successor"
+        active = Counter((db.read(login, key) or {})["owner"] for key in open_ones(ground, login))
+    assert active == dict.fromkeys(owners, 1)
+
+
+def test_of_leaders_no_older_epoch_writes_after_a_newer_one(mortal: Server) -> None:
+    """The history has the epochs of all that was accepted, in its order."""
+    place = place_of(mortal)
+    lease, lamp = a_lamp(place, SHORT)
+
+    def part(stage: Stage) -> None:
+        name = f"node {os.getpid()}"
+        patient = Patient(stage)
+        switches = [lamp.moves["switch_on"], lamp.moves["switch_off"]]
+        with connect(place.url) as db:
+            while True:
+                mine = patient.asked(db.lead, lease, name)
+                if not isinstance(mine, Leading):
+                    continue
+                for turn in range(4):
+                    guard = db.leading_guard(mine)
+                    patient.asked(db.move, switches[turn % 2], "lamp", where=guard, reason=str(mine.epoch))
+                patient.asked(db.step_down, mine)
+                patient.done()
+
+    with through_two_crashes(mortal, part):
+        pass
     with connect(place.url) as db:
-        account(db, spec, keys, outside)
+        entries = db.history(lamp, "lamp", limit=10_000)
+    epochs = [int(entry.reason or 0) for entry in reversed(entries)]
+    assert len(set(epochs)) > 2
+    assert epochs == sorted(epochs)
+
+
+def test_every_event_that_was_answered_is_there_and_is_claimed_once(mortal: Server, outside: Outside) -> None:
+    """Nobody was answered before its event was durable; what was brought again is one event."""
+    place = place_of(mortal)
+    inbox = Inbox(fresh_name("inbox"))
+    with beside(place) as ground:
+        ground.inbox_table(inbox)
+
+    def part(stage: Stage) -> None:
+        patient = Patient(stage)
+        with connect(place.url) as db:
+            for number in range(10**6):
+                event = f"{os.getpid()}-{number}"
+                patient.asked(db.receive, inbox, Arrival("s", event, b"{}"))
+                outside.send(event=event)
+                patient.done()
+
+    with through_two_crashes(mortal, part):
+        pass
+    answered = outside.names("event")
+    with connect(place.url) as db:
+        claimed = [one.key[1] for one in db.claim(inbox.work, len(answered) + 100)]
+    assert len(set(claimed)) == len(claimed)
+    assert set(answered) <= set(claimed)
+    # the last thing that each of them did may not have been told
+    assert len(claimed) - len(answered) <= 3

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -31,8 +32,8 @@ def mortal_postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 def mortal_valkey() -> Iterator[ValkeyServer]:
-    """A Valkey to maltreat."""
-    with valkey() as server:
+    """A Valkey to maltreat, which has on its disk whatever it has answered."""
+    with valkey(appendfsync="always") as server:
         yield server
 
 
@@ -168,5 +169,38 @@ def test_ctrl_c_in_a_call_that_waits_leaves_the_store_usable(postgres_server: Po
             assert isinstance(db.move(order.moves["pack"], "b"), Moved)
             assert ground.get(order, "b")["status"] == "PACKED"
         assert ground.get(order, "a")["status"] == "NEW"
+        assert isinstance(db.move(order.moves["pack"], "a"), Moved)
+        assert ground.get(order, "a")["status"] == "PACKED"
+
+
+def test_ctrl_c_in_the_middle_of_a_statement_costs_a_connection_and_no_more(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes where the driver does not expect it, and is heard; the next call does not meet the rest of the statement."""
+    order = orders(history=True)
+    with psycopg.connect(postgres_server.url, autocommit=True) as admin, connect(postgres_server.url) as db:
+
+        def run(text: str, params: Any = None) -> list[tuple[Any, ...]]:
+            cursor = admin.execute(text.encode(), params)
+            return cursor.fetchall() if cursor.description else []
+
+        ground = PostgresGround(Caller(db), run)
+        ground.table(order)
+        ground.put(order, "a", "NEW")
+        driver: Any = db._driver
+        for call in (None, "once"):
+            assert db.read(order, "a")  # on a connection that works
+            sent: list[str] = []
+
+            def interrupted(*_: Any, warm: Any = driver._driver, sent: list[str] = sent) -> Any:
+                if not sent:
+                    sent.append("SELECT")
+                    warm._pgconn.send_query(b"SELECT pg_sleep(10)")
+                    raise KeyboardInterrupt
+                raise psycopg.OperationalError("another command is already in progress")
+
+            monkeypatch.setattr(driver._driver, "_cursor", Mock(execute=interrupted))
+            with pytest.raises(KeyboardInterrupt):
+                db.move(order.moves["pack"], "a", call=call)
         assert isinstance(db.move(order.moves["pack"], "a"), Moved)
         assert ground.get(order, "a")["status"] == "PACKED"

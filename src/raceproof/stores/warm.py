@@ -29,11 +29,24 @@ class WarmDriver(Driver):
 
     def run(self, program: Program[T]) -> T:
         with self._lock:
-            return self._warm().run(program)
+            try:
+                return self._warm().run(program)
+            except BaseException as error:
+                self._interrupted(error)
+                raise
 
     def move(self, request: MoveRequest) -> Answer[Any, Any]:
         with self._lock:
-            return self._warm().move(request)
+            try:
+                return self._warm().move(request)
+            except BaseException as error:
+                self._interrupted(error)
+                raise
+
+    def _interrupted(self, error: BaseException) -> None:
+        """After Ctrl-C psycopg may be in the middle of a statement: the next call gets a new connection."""
+        if self._tells_closed and not isinstance(error, Exception):
+            self._connection.close()
 
     def _warm(self) -> Driver:
         if self._closed:
