@@ -28,6 +28,13 @@ def flaky() -> Iterator[RunningProvider]:
 
 
 @pytest.fixture(scope="module")
+def good() -> Iterator[RunningProvider]:
+    """Answers every call."""
+    with running_provider() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
 def silent() -> Iterator[RunningProvider]:
     """Takes every call and answers none."""
     with running_provider(slow=1e6) as one:
@@ -72,9 +79,9 @@ async def test_a_provider_that_fails_and_answers_twice_is_asked_until_it_is_done
 
 
 async def test_without_money_the_stage_is_paused_and_no_attempt_is_lost(
-    opening: Opening, flaky: RunningProvider
+    opening: Opening, good: RunningProvider
 ) -> None:
-    async with opening(**flaky.settings(), ai_budget=0.0012) as service:
+    async with opening(**good.settings(), ai_budget=0.0012) as service:
         await found(service)
         await run_all(service, 1)
         told = await reading.overview(service.database)
