@@ -11,7 +11,7 @@ from raceproof.guard import drop_ddl, guard_ddl
 from raceproof.inbox import Inbox, Received, inbox_ddl
 from raceproof.intake import Arrival
 from raceproof.leader import Leader, NotLeading, Role
-from raceproof.leases import Leading, Lease, Led, lease_ddl
+from raceproof.leases import Leading, Lease, Led, SteppedDown, lease_ddl
 from raceproof.lifecycle import Lifecycle, claim, move, spec_of
 from raceproof.look import HeldClaim, HistoryEntry
 from raceproof.metrics import count_decisions
@@ -98,6 +98,7 @@ __all__ = [
     "SetAside",
     "Spec",
     "Started",
+    "SteppedDown",
     "Store",
     "Swept",
     "Taken",

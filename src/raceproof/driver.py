@@ -75,6 +75,8 @@ class AsyncDriver:
 
     dialect: str
     moves: Moves
+    shared = False
+    """Whether its connections are its own, for all who call; on the caller's, a call ends when its caller goes on."""
 
     @property
     def primitives(self) -> Primitives:

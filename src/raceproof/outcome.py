@@ -1,7 +1,8 @@
-"""The answers to a move. Losing a race is a value: the caller learns what was found, and what would have been allowed.
+"""What all answers share, and those of moves and claims. Losing a race is a value: the caller learns what was found.
 
-`won` says that this very call moved the row, `reached` that the row is at the target, whoever moved it. `must()` returns
-the answer if the target is reached and raises `NotReached` otherwise. `if answer:` raises, for it would hide a loss.
+`won` says that this very call did it, `reached` that what was asked for is so, whoever did it. `must()` returns the answer
+if that is reached and raises `NotReached` otherwise. `outcome` is the one word for it, in events, metric labels, history and
+logs. `if answer:` raises, for it would hide a loss.
 """
 
 from dataclasses import dataclass, fields
@@ -29,7 +30,7 @@ class Asked(Protocol):
 class NotReached(RaceproofError):
     """`must()` was called on an answer that did not reach the target; `.answer` has the whole of it."""
 
-    def __init__(self, answer: "Answer[Any, Any]") -> None:
+    def __init__(self, answer: Any) -> None:
         super().__init__(str(answer))
         self.answer = answer
 
@@ -44,14 +45,11 @@ class _Answer:
 
     __slots__ = ()
 
-    outcome: ClassVar[str]
-    """The one word for this answer: in events, metric labels, history and logs."""
-
     __bool__ = neither_true_nor_false
 
 
-class _Reached(_Answer):
-    """The row is at the target."""
+class ReachedAnswer(_Answer):
+    """What was asked for is so."""
 
     __slots__ = ()
     reached: ClassVar[Literal[True]] = True
@@ -60,19 +58,19 @@ class _Reached(_Answer):
         return self
 
 
-class _NotReached(_Answer):
-    """The row is not at the target, or nobody knows."""
+class UnreachedAnswer(_Answer):
+    """What was asked for is not so, or nobody knows."""
 
     __slots__ = ()
     won: ClassVar[Literal[False]] = False
     reached: ClassVar[Literal[False]] = False
 
     def must(self) -> NoReturn:
-        raise NotReached(self)  # type: ignore[arg-type]
+        raise NotReached(self)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Moved(_Reached, Generic[S, R]):
+class Moved(ReachedAnswer, Generic[S, R]):
     """This call moved the row. `replayed`: an earlier call with the same `call` id had done it already."""
 
     outcome: ClassVar[str] = "moved"
@@ -110,7 +108,7 @@ _set_key, _set_move, _set_before, _set_revision, _set_row, _set_replayed = (
 
 
 @dataclass(frozen=True, slots=True)
-class Already(_Reached, Generic[S]):
+class Already(ReachedAnswer, Generic[S]):
     """The row was at the target before this call; `by` is who moved it there, where a history tells."""
 
     outcome: ClassVar[str] = "already"
@@ -130,7 +128,7 @@ class Already(_Reached, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(_NotReached, Generic[S]):
+class Refused(UnreachedAnswer, Generic[S]):
     """The move is not allowed from `status`, or the guards in `unmet` did not hold. The row was not touched."""
 
     outcome: ClassVar[str] = "refused"
@@ -155,7 +153,7 @@ class Refused(_NotReached, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(_NotReached, Generic[S]):
+class Missing(UnreachedAnswer, Generic[S]):
     """There is no such row (for this tenant)."""
 
     outcome: ClassVar[str] = "missing"
@@ -168,7 +166,7 @@ class Missing(_NotReached, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost(_NotReached, Generic[S]):
+class Lost(UnreachedAnswer, Generic[S]):
     """The caller's fence is no longer the row's: somebody else has taken the row over. `fence` is the newer one."""
 
     outcome: ClassVar[str] = "lost"
@@ -185,7 +183,7 @@ class Lost(_NotReached, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown(_NotReached, Generic[S]):
+class Unknown(UnreachedAnswer, Generic[S]):
     """The store was asked and its acknowledgement was lost: the row may have moved or not.
 
     The same call again is safe; with `call=answer.call` and a history it returns what the first one did.
@@ -204,7 +202,7 @@ class Unknown(_NotReached, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict(_NotReached, Generic[S]):
+class Conflict(UnreachedAnswer, Generic[S]):
     """The store gave up this transaction for another one: nothing was written, run the transaction again."""
 
     outcome: ClassVar[str] = "conflict"
@@ -218,7 +216,7 @@ class Conflict(_NotReached, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Claim(_Reached, Generic[S, R]):
+class Claim(ReachedAnswer, Generic[S, R]):
     """This caller holds the row. Give it to `move` instead of the key: the fence goes into the write.
 
     `deadline` is the caller's own monotonic clock, measured from before the request: when it is over, so may be the lease.
@@ -284,7 +282,7 @@ class Claim(_Reached, Generic[S, R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(_NotReached, Generic[S]):
+class Taken(UnreachedAnswer, Generic[S]):
     """The row cannot be claimed now: somebody holds it, or it rests, or its status or a guard does not allow it."""
 
     outcome: ClassVar[str] = "taken"
@@ -300,7 +298,7 @@ class Taken(_NotReached, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Released(_Reached, Generic[S]):
+class Released(ReachedAnswer, Generic[S]):
     """The holder gave the row back; `status` is where it is now. `delay`: so many seconds it rests."""
 
     outcome: ClassVar[str] = "released"
@@ -316,7 +314,7 @@ class Released(_Reached, Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside(_Reached, Generic[S]):
+class SetAside(ReachedAnswer, Generic[S]):
     """The row has used up its attempts and was moved out of the way, or will not be claimed again where it is."""
 
     outcome: ClassVar[str] = "set aside"

@@ -24,7 +24,15 @@ from raceproof.deliveries import (
 from raceproof.deliveries.outcome import MarkAnswer, TurnAnswer
 from raceproof.inbox import Inbox, PostgresInbox, Received, RedisInbox, SqliteInbox
 from raceproof.intake import Arrival
-from raceproof.leases import LeadAnswer, Lease, Led, PostgresLeases, RedisLeases, SqliteLeases
+from raceproof.leases import (
+    LeadAnswer,
+    Lease,
+    Led,
+    PostgresLeases,
+    RedisLeases,
+    SqliteLeases,
+    StepDownAnswer,
+)
 from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
 from raceproof.moves.request import KeyParts
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
@@ -83,7 +91,7 @@ class Leases(Protocol):
         self, lease: Lease, by: str, session: bool, locked: bool, now: datetime | None
     ) -> Program[LeadAnswer]: ...
     def renew(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]: ...
-    def release(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]: ...
+    def release(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[StepDownAnswer]: ...
     def look(self, lease: Lease, now: datetime | None) -> Program[Led]: ...
     def listed(self, lease: Lease, now: datetime | None) -> Program[Rows]: ...
 

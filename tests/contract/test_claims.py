@@ -96,6 +96,20 @@ async def test_a_released_row_can_be_claimed_at_once_and_costs_no_attempt(ground
     assert again.attempt == 1
 
 
+async def test_whatever_is_said_of_a_failure_it_is_written(ground: Ground) -> None:
+    """The reason comes from outside; a text that no store takes does not keep the row."""
+    job = jobs(ground, history=True)
+    await put(ground, job, "a")
+    work, bad = job.claims["work"], "400 \0 \udc80 " + "x" * 1000
+    for attempt, expected in enumerate(["released", "released", "set aside"]):
+        (one,) = await ground.db.claim(work, now=after(100 * attempt))
+        (given,) = await ground.db.fail(one, reason=bad, now=after(100 * attempt))
+        assert given.outcome == expected
+    reasons = [entry.reason for entry in await ground.db.history(job, "a") if entry.reason]
+    assert len(reasons) == 3
+    assert all(reason.startswith("400 ") for reason in reasons)
+
+
 @ALL_FORMS
 async def test_a_failed_row_rests_longer_each_time_and_is_set_aside_in_the_end(
     ground: Ground, form: str

@@ -120,6 +120,20 @@ async def test_a_clean_failure_frees_the_turn_for_the_next_try(ground: Ground, t
     assert ground.get(spec, "a")["delivered_at"] is not None
 
 
+async def test_whatever_a_receiver_says_its_refusal_frees_the_turn(ground: Ground) -> None:
+    """A text that no store takes is kept as well as it can be, and keeps nothing from being told."""
+    delivery, spec = pictures(ground, True)
+    with pytest.raises(NotSent):
+        async with once(ground, delivery, "a", now=NOON):
+            raise NotSent("400 \0 \udc80 " + "x" * 1000)
+    row = ground.get(spec, "a")
+    assert row["state"] == "failed"
+    assert "400" in str(row["send_error"])
+    turn = await ground.db.take_turn(delivery, "a", now=after(1))
+    await ground.db.not_sent(turn, "\0", now=after(1))
+    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(2)), Turn)
+
+
 @BOTH
 async def test_an_unknown_end_is_tried_again_with_the_same_key(ground: Ground, told: bool) -> None:
     """Policy resend: a timeout in the send leaves the turn uncertain; the next one knows that it may have arrived."""

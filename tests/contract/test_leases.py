@@ -2,7 +2,7 @@
 
 import pytest
 
-from raceproof import CallError, Leading, Lease, Led, Refused, column
+from raceproof import CallError, Leading, Lease, Led, Refused, SteppedDown, column
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.jobs import jobs
 from tests.contract.noon import NOON, after
@@ -58,8 +58,8 @@ async def test_who_steps_down_leaves_it_to_the_next_at_once_and_cannot_come_back
     """No wait, and a new epoch."""
     lease = a_lease(ground)
     ann = await ground.db.lead(lease, "ann", now=NOON)
-    assert isinstance(await ground.db.step_down(ann, now=after(1)), Leading)
-    assert isinstance(await ground.db.step_down(ann, now=after(1)), Leading), (
+    assert isinstance(await ground.db.step_down(ann, now=after(1)), SteppedDown)
+    assert isinstance(await ground.db.step_down(ann, now=after(1)), SteppedDown), (
         "the same call again is the same answer"
     )
     assert isinstance(await ground.db.keep_leading(ann, now=after(2)), Led)

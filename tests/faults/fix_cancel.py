@@ -1,10 +1,25 @@
 """Cancellation at a chosen point: when a call is suspended for the n-th time, wherever that is."""
 
 import asyncio
-from collections.abc import Coroutine, Generator
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
+from tests.fix_waiting import DEADLINE
+
 T = TypeVar("T")
+
+
+async def at_last(check: Callable[[], Awaitable[None]]) -> None:
+    """What a cancelled call has begun may come to its end a little later: look again until the check holds."""
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        try:
+            return await check()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0)
 
 
 class _StopAt(Generic[T]):

@@ -4,7 +4,33 @@ from typing import Any
 
 import pytest
 
-from raceproof import Already, Answer, Conflict, Lost, Missing, Moved, NotReached, Refused, Unknown
+from raceproof import (
+    Already,
+    Answer,
+    Attempts,
+    Conflict,
+    Delivery,
+    DeliveryState,
+    Inbox,
+    Kept,
+    Leading,
+    Lease,
+    Led,
+    Lost,
+    Marked,
+    Missing,
+    Moved,
+    NotReached,
+    NoTurn,
+    Received,
+    Refused,
+    Rejected,
+    Started,
+    SteppedDown,
+    Turn,
+    TurnLost,
+    Unknown,
+)
 from tests.unit.test_lifecycle import Parcel, Status
 
 KEY = ("shop", 7)
@@ -21,17 +47,37 @@ ANSWERS: list[Answer[Any, Any]] = [
 ]
 ids = ["moved", "already", "refused by status", "refused by guard", "missing", "lost", "unknown", "conflict"]
 
+LEASE, PICTURE = Lease("bot"), Delivery("picture", "pictures")
+PARCELS = Attempts(Parcel, owner="who", supersede=Parcel.finish)
+OTHERS: list[Any] = [
+    Leading(LEASE, "ann", 1, 0.0),
+    SteppedDown(LEASE, "ann", 1),
+    Led(LEASE, "ann", 1, None),
+    Turn(KEY, PICTURE, 1, "ann", 1, DeliveryState.SENDING, False, 0.0),
+    NoTurn(KEY, PICTURE, DeliveryState.DELIVERED),
+    Marked(KEY, PICTURE, DeliveryState.DELIVERED),
+    TurnLost(KEY, PICTURE, DeliveryState.SENDING),
+    Started(KEY, PARCELS, "ann"),
+    Kept(KEY, PARCELS, "ann", "NEW"),
+    Rejected(KEY, PARCELS, "ann", "NEW"),
+    Received(("telegram", "1"), Inbox("inbox"), False),
+]
+every = pytest.mark.parametrize(
+    "answer", ANSWERS + OTHERS, ids=[*ids, *(type(one).__name__ for one in OTHERS)]
+)
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=ids)
+
+@every
 def test_an_answer_is_neither_true_nor_false(answer: Answer[Any, Any]) -> None:
     """`if answer:` would always be true, so it raises."""
     with pytest.raises(TypeError, match="neither true nor false"):
         bool(answer)
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=ids)
+@every
 def test_must_returns_what_reached_and_raises_the_rest(answer: Answer[Any, Any]) -> None:
     """The error carries the answer."""
+    assert answer.reached or not answer.won
     if answer.reached:
         assert answer.must() is answer
     else:

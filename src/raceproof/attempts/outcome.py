@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from raceproof.attempts.declared import Attempts
-from raceproof.outcome import Conflict, Unknown, neither_true_nor_false
+from raceproof.outcome import Conflict, ReachedAnswer, Unknown, UnreachedAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class Started(ReachedAnswer):
     """The attempt is the owner's active one. `replayed`: it had been started before, and was not touched."""
 
     outcome: ClassVar[str] = "started"
@@ -21,15 +21,13 @@ class Started:
     """The key of the attempt that it ended, if there was an open one."""
     replayed: bool = False
 
-    __bool__ = neither_true_nor_false
-
     def __str__(self) -> str:
         ended = f", which ended {self.superseded!r}" if self.superseded is not None else ""
         return f"{self.move} of {self.owner!r} is {self.key!r} now{ended}"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(ReachedAnswer):
     """The owner has an active attempt already; `key` names it, and nothing was started."""
 
     outcome: ClassVar[str] = "kept"
@@ -40,26 +38,21 @@ class Kept:
     owner: Any
     status: str
 
-    __bool__ = neither_true_nor_false
-
     def __str__(self) -> str:
         return f"{self.move} of {self.owner!r} is still {self.key!r}, at {self.status}"
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(UnreachedAnswer):
     """The attempt was not started: the owner's active one is `active`, or this key has been used (`status`)."""
 
     outcome: ClassVar[str] = "rejected"
-    won: ClassVar[Literal[False]] = False
 
     key: Any
     move: Attempts
     owner: Any
     status: str
     active: Any = None
-
-    __bool__ = neither_true_nor_false
 
     def __str__(self) -> str:
         if self.active is not None:

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from raceproof.deliveries.declared import Delivery, DeliveryState
-from raceproof.outcome import Conflict, Missing, Unknown, neither_true_nor_false
+from raceproof.outcome import Conflict, Missing, ReachedAnswer, Unknown, UnreachedAnswer
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Turn:
+class Turn(ReachedAnswer):
     """This caller sends. `in_doubt`: an earlier try may have arrived."""
 
     outcome: ClassVar[str] = "won"
@@ -53,8 +53,6 @@ class Turn:
         _set_tenant(self, tenant)
         _set_newer(self, None)
 
-    __bool__ = neither_true_nor_false
-
     @property
     def intent(self) -> str:
         """The idempotency key for the receiver: the same for every try, whoever makes it."""
@@ -93,18 +91,14 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class NoTurn:
+class NoTurn(UnreachedAnswer):
     """Somebody else sends or has sent, or the end of the last try is unknown and held for a person."""
-
-    won: ClassVar[Literal[False]] = False
 
     key: Any
     move: Delivery
     state: DeliveryState
     by: str | None = None
     since: datetime | None = None
-
-    __bool__ = neither_true_nor_false
 
     @property
     def outcome(self) -> str:
@@ -123,7 +117,7 @@ class NoTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(ReachedAnswer):
     """The turn was ended, and the row says so."""
 
     won: ClassVar[Literal[True]] = True
@@ -131,8 +125,6 @@ class Marked:
     key: Any
     move: Delivery
     state: DeliveryState
-
-    __bool__ = neither_true_nor_false
 
     @property
     def outcome(self) -> str:
@@ -143,18 +135,15 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnLost:
+class TurnLost(UnreachedAnswer):
     """The turn is no longer this caller's: it was taken over, or ended; `state` is what was found."""
 
     outcome: ClassVar[str] = "lost"
-    won: ClassVar[Literal[False]] = False
 
     key: Any
     move: Delivery
     state: DeliveryState
     by: str | None = None
-
-    __bool__ = neither_true_nor_false
 
     def __str__(self) -> str:
         who = f" (by {self.by})" if self.by else ""

@@ -4,21 +4,18 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from raceproof.inbox.declared import Inbox
-from raceproof.outcome import neither_true_nor_false
+from raceproof.outcome import ReachedAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class Received(ReachedAnswer):
     """The event is durable. `duplicate`: it was before, and will not be worked on twice."""
 
     won: ClassVar[Literal[True]] = True
-    reached: ClassVar[Literal[True]] = True
 
     key: tuple[str, str]
     move: Inbox
     duplicate: bool
-
-    __bool__ = neither_true_nor_false
 
     @property
     def outcome(self) -> str:

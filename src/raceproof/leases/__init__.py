@@ -5,7 +5,7 @@ that carry an older epoch are refused (P10). Not promised: that two processes ne
 """
 
 from raceproof.leases.declared import Lease
-from raceproof.leases.outcome import LeadAnswer, Leading, Led
+from raceproof.leases.outcome import LeadAnswer, Leading, Led, StepDownAnswer, SteppedDown
 from raceproof.leases.redis import RedisLeases
 from raceproof.leases.sql_programs import PostgresLeases, SqliteLeases, lease_ddl
 
@@ -17,5 +17,7 @@ __all__ = [
     "PostgresLeases",
     "RedisLeases",
     "SqliteLeases",
+    "StepDownAnswer",
+    "SteppedDown",
     "lease_ddl",
 ]

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from raceproof.leases.declared import Lease
-from raceproof.outcome import Conflict, Unknown, neither_true_nor_false
+from raceproof.outcome import Conflict, ReachedAnswer, Unknown, UnreachedAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Leading:
+class Leading(ReachedAnswer):
     """This holder has the lease. Put `epoch` into every write that only a leader may make.
 
     `deadline` is the caller's own monotonic clock, measured from before the request: its belief must end there.
@@ -22,8 +22,6 @@ class Leading:
     epoch: int
     deadline: float
     taken_over: bool = False
-
-    __bool__ = neither_true_nor_false
 
     @property
     def key(self) -> str:
@@ -39,18 +37,34 @@ class Leading:
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
+class SteppedDown(ReachedAnswer):
+    """This holder has given the lease up; its epoch is over when the next one begins."""
+
+    outcome: ClassVar[str] = "stepped down"
+    won: ClassVar[Literal[True]] = True
+
+    move: Lease
+    by: str
+    epoch: int
+
+    @property
+    def key(self) -> str:
+        return self.move.name
+
+    def __str__(self) -> str:
+        return f"{self.by} has given up {self.move} of epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Led(UnreachedAnswer):
     """Somebody else has the lease."""
 
     outcome: ClassVar[str] = "led"
-    won: ClassVar[Literal[False]] = False
 
     move: Lease
     by: str | None
     epoch: int
     until: datetime | None
-
-    __bool__ = neither_true_nor_false
 
     @property
     def key(self) -> str:
@@ -61,3 +75,4 @@ class Led:
 
 
 LeadAnswer = Leading | Led | Unknown[Any] | Conflict[Any]
+StepDownAnswer = SteppedDown | Led | Unknown[Any] | Conflict[Any]

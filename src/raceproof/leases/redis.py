@@ -7,7 +7,7 @@ from typing import Any
 
 from raceproof.errors import CallError
 from raceproof.leases.declared import Lease
-from raceproof.leases.outcome import LeadAnswer, Leading, Led
+from raceproof.leases.outcome import LeadAnswer, Leading, Led, StepDownAnswer, SteppedDown
 from raceproof.look import moment
 from raceproof.lua import arguments, script
 from raceproof.moves.redis import RedisMoves
@@ -35,9 +35,10 @@ class RedisLeases:
         """Hold it for another time, if this is still the holder's epoch."""
         return (yield from self._decide("renew", lease, by, epoch, now))
 
-    def release(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]:
+    def release(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[StepDownAnswer]:
         """Step down: the next one need not wait."""
-        return (yield from self._decide("release", lease, by, epoch, now))
+        answer = yield from self._decide("release", lease, by, epoch, now)
+        return SteppedDown(lease, by, epoch) if isinstance(answer, Leading) else answer
 
     def look(self, lease: Lease, now: datetime | None) -> Program[Led]:
         """Who holds it."""

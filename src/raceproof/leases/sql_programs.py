@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from raceproof.claims.postgres import PostgresWords
 from raceproof.claims.sqlite import SqliteWords
 from raceproof.leases.declared import Lease
-from raceproof.leases.outcome import LeadAnswer, Leading, Led
+from raceproof.leases.outcome import LeadAnswer, Leading, Led, StepDownAnswer, SteppedDown
 from raceproof.look import moment
 from raceproof.moves.sqlite import bindable
 from raceproof.outcome import Conflict, Unknown
@@ -47,9 +47,10 @@ class PostgresLeases:
         """Hold it for another time, if this is still the holder's epoch."""
         return (yield from self._own("lease.renew", lease, by, epoch, now))
 
-    def release(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]:
+    def release(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[StepDownAnswer]:
         """Step down: the next one need not wait."""
-        return (yield from self._own("lease.release", lease, by, epoch, now))
+        answer = yield from self._own("lease.release", lease, by, epoch, now)
+        return SteppedDown(lease, by, epoch) if isinstance(answer, Leading) else answer
 
     def _own(self, name: str, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]:
         deadline = time.monotonic() + lease.seconds

@@ -16,6 +16,7 @@ from raceproof.moves import request
 from raceproof.moves.request import Returning, all_key_parts
 from raceproof.outcome import Claim, Conflict, GivenBack, Key, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.predicate import Where
+from raceproof.reason import writable
 from raceproof.spec import Claimable
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, reading
 from raceproof.store.telling import Telling
@@ -98,7 +99,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
         check_now(found[0].move, now)
         started = time.monotonic()
         programs = self._driver.primitives.claims
-        answers = yield from programs.give_back(found, [0.0] * len(found), True, reason, now)
+        answers = yield from programs.give_back(found, [0.0] * len(found), True, _kept(reason), now)
         self._tell_all("release", answers, found[0].by, started)
         return answers
 
@@ -111,6 +112,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
         check_now(found[0].move, now)
         if delay is not None:
             check_delay(found[0].move, delay)
+        reason = _kept(reason)
         started = time.monotonic()
         answers: list[Any] = [None] * len(found)
         spent = [place for place, one in enumerate(found) if _is_spent(one)]
@@ -159,6 +161,11 @@ class ClaimPrograms(Telling[D], Generic[D]):
         asked = claim_request(claim, limit=limit, tenant=self._tenant, now=now)
         rows = yield from self._driver.primitives.claims.listed(asked)
         return held_claims(claim, rows)
+
+
+def _kept(reason: str | None) -> str | None:
+    """What failed is often told by somebody else; that must not keep its end from being written."""
+    return writable(reason) if reason else None
 
 
 def _is_spent(one: Claim[Any, Any]) -> bool:

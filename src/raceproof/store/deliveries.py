@@ -22,6 +22,7 @@ from raceproof.events import log
 from raceproof.look import UnfinishedDelivery, moment
 from raceproof.moves.request import Returning
 from raceproof.outcome import Key
+from raceproof.reason import reason_of, writable
 from raceproof.statement import Program, reading
 from raceproof.store.telling import Telling
 
@@ -65,7 +66,8 @@ class DeliveryPrograms(Telling[D], Generic[D]):
             return turn
         started = time.monotonic()
         turn = turn.latest
-        answer = yield from self._driver.primitives.deliveries.mark(turn, state, error, now)
+        why = writable(error) if error else None
+        answer = yield from self._driver.primitives.deliveries.mark(turn, state, why, now)
         if isinstance(answer, Turn):
             turn.renewed(answer)
         self._tell_all("mark", (answer,), turn.by, started)
@@ -100,10 +102,6 @@ class DeliveryPrograms(Telling[D], Generic[D]):
 def _end_of(error: BaseException) -> DeliveryState:
     """What an exception in the block says about the send."""
     return DeliveryState.FAILED if isinstance(error, NotSent) else DeliveryState.UNCERTAIN
-
-
-def _text_of(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")[:500]
 
 
 def _stays_in_doubt(turn: Turn) -> bool:
@@ -193,7 +191,7 @@ class SyncDeliveries(DeliveryPrograms[Driver]):
             try:
                 found = _probed(turn, probe(turn))
             except BaseException as error:
-                self._end(turn, DeliveryState.UNCERTAIN, _text_of(error), now)
+                self._end(turn, DeliveryState.UNCERTAIN, reason_of(error), now)
                 raise
             if isinstance(found, DeliveryState):
                 self._driver.run(self._mark(turn, found, None, now))
@@ -206,7 +204,7 @@ class SyncDeliveries(DeliveryPrograms[Driver]):
         try:
             yield turn
         except BaseException as error:
-            self._end(turn, _end_of(error), _text_of(error), now)
+            self._end(turn, _end_of(error), reason_of(error), now)
             raise
         _warn_unless_marked(turn, self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now)))
 
@@ -275,7 +273,7 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
             try:
                 found = _probed(turn, await probe(turn))
             except BaseException as error:
-                await self._end(turn, DeliveryState.UNCERTAIN, _text_of(error), now)
+                await self._end(turn, DeliveryState.UNCERTAIN, reason_of(error), now)
                 raise
             if isinstance(found, DeliveryState):
                 await self._driver.run(self._mark(turn, found, None, now))
@@ -288,7 +286,7 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
         try:
             yield turn
         except BaseException as error:
-            await self._end(turn, _end_of(error), _text_of(error), now)
+            await self._end(turn, _end_of(error), reason_of(error), now)
             raise
         _warn_unless_marked(
             turn, await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))

@@ -1,10 +1,9 @@
-"""The inbox on a store. On an async store, events that arrive together are kept by one statement."""
+"""The inbox on a store. On an async store that many share, events that arrive together are kept by one statement."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
@@ -65,12 +64,14 @@ class SyncInbox(InboxPrograms[Driver]):
     """The inbox on a sync connection."""
 
     def receive(self, inbox: Inbox, arrival: Arrival, now: datetime | None = None) -> Received:
-        """Keep an event, once; when this returns it is durable."""
+        """Keep an event, once; when this returns it is durable, or in a transaction of yours, part of it."""
         return self.receive_many(inbox, [arrival], now)[0]
 
-    def receiver(self, inbox: Inbox) -> Callable[[Arrival], Received]:
-        """A function that keeps events in this inbox, as an endpoint wants it."""
-        return partial(self.receive, inbox)
+    def receiver(self, inbox: Inbox) -> NoReturn:
+        """A function that keeps events in this inbox, as an endpoint wants it: many at once, also on one connection."""
+        raise CallError(
+            f"{inbox}: an endpoint needs an async store, as in `async with connect(url)`; in sync code call receive"
+        )
 
     def receive_many(
         self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None = None
@@ -95,13 +96,13 @@ class AsyncInbox(InboxPrograms[AsyncDriver]):
     """The inbox on an async connection."""
 
     async def receive(self, inbox: Inbox, arrival: Arrival, now: datetime | None = None) -> Received:
-        """Keep an event, once; when this returns it is durable."""
-        if now is not None:
+        """Keep an event, once; when this returns it is durable, or in a transaction of yours, part of it."""
+        if now is not None or not self._driver.shared:
             return (await self.receive_many(inbox, [arrival], now))[0]
         return await self._gathering(inbox).submit(arrival)
 
     def receiver(self, inbox: Inbox) -> Callable[[Arrival], Awaitable[Received]]:
-        """A function that keeps events in this inbox, as an endpoint wants it."""
+        """A function that keeps events in this inbox, as an endpoint wants it: many at once, also on one connection."""
         return self._gathering(inbox).submit
 
     def _gathering(self, inbox: Inbox) -> Gathered[Arrival, Received]:

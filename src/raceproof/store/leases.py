@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
 from raceproof.identity import default_actor
-from raceproof.leases import LeadAnswer, Leading, Lease, Led
+from raceproof.leases import LeadAnswer, Leading, Lease, Led, StepDownAnswer
 from raceproof.moves.request import check_texts
 from raceproof.predicate import EpochGuard, Predicate
 from raceproof.statement import Program, reading
@@ -37,7 +37,7 @@ class LeasePrograms(Telling[D], Generic[D]):
         self._tell_all("lead", (answer,), leading.by, started)
         return answer
 
-    def _step_down(self, leading: Leading, now: datetime | None) -> Program[LeadAnswer]:
+    def _step_down(self, leading: Leading, now: datetime | None) -> Program[StepDownAnswer]:
         started = time.monotonic()
         answer = yield from self._driver.primitives.leases.release(
             leading.move, leading.by, leading.epoch, now
@@ -72,7 +72,7 @@ class SyncLeases(LeasePrograms[Driver]):
         """Hold it for another time; Led if somebody else has it by now."""
         return self._driver.run(self._keep_leading(leading, now))
 
-    def step_down(self, leading: Leading, now: datetime | None = None) -> LeadAnswer:
+    def step_down(self, leading: Leading, now: datetime | None = None) -> StepDownAnswer:
         """Give it up, so that the next one need not wait."""
         return self._driver.run(self._step_down(leading, now))
 
@@ -100,7 +100,7 @@ class AsyncLeases(LeasePrograms[AsyncDriver]):
         """Hold it for another time; Led if somebody else has it by now."""
         return await self._driver.run(self._keep_leading(leading, now))
 
-    async def step_down(self, leading: Leading, now: datetime | None = None) -> LeadAnswer:
+    async def step_down(self, leading: Leading, now: datetime | None = None) -> StepDownAnswer:
         """Give it up, so that the next one need not wait."""
         return await self._driver.run(self._step_down(leading, now))
 

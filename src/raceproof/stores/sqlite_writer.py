@@ -27,6 +27,7 @@ class SqliteWriter(AsyncDriver):
     """SQLite behind one thread; moves that arrive together share one commit."""
 
     dialect = "sqlite"
+    shared = True
 
     def __init__(self, open: Callable[[], sqlite3.Connection]) -> None:
         self._open = open

@@ -35,6 +35,7 @@ class WarmPostgres(AsyncDriver):
     """PostgreSQL on warm asyncpg connections: one to share, some for other calls, some for those that wait."""
 
     dialect = "postgres"
+    shared = True
     moves: PostgresMoves
     _PLACES = 4
 

@@ -23,6 +23,7 @@ class WarmRedis(AsyncDriver):
     """Redis or Valkey on one warm connection."""
 
     dialect = "redis"
+    shared = True
     moves: RedisMoves
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None:

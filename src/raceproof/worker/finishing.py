@@ -9,6 +9,7 @@ from typing import Any
 
 from raceproof.events import log
 from raceproof.outcome import Claim
+from raceproof.reason import reason_of
 from raceproof.spec import Move
 from raceproof.store import AsyncStore
 from raceproof.worker.held import Held
@@ -20,7 +21,6 @@ Done = list[Claim[Any, Any]] | dict[Claim[Any, Any], Mapping[str, Any]]
 """Claims of items that are done, with the columns to set where there are some."""
 
 _MOST = 2000
-_LONGEST_REASON = 500
 
 
 class Finished:
@@ -38,7 +38,7 @@ class Failure(Exception):
 
 def failure(error: BaseException) -> Failure:
     """The failure that any other error is."""
-    return Failure(f"{type(error).__name__}: {error}")
+    return Failure(reason_of(error))
 
 
 class Finishing:
@@ -134,7 +134,7 @@ class Finishing:
         self.finished += len(done) - len(late)
 
     async def _write_failure(self, claim: Claim[Any, Any], why: Failure) -> None:
-        reason = _writable(str(why)) or None
+        reason = str(why) or None
         try:
             if why.counted:
                 (answer,) = await self._db.fail(claim, reason=reason, delay=why.delay)
@@ -164,8 +164,3 @@ def _halves(done: Done) -> tuple[Done, Done]:
         return done[:half], done[half:]
     ended = list(done.items())
     return dict(ended[:half]), dict(ended[half:])
-
-
-def _writable(reason: str) -> str:
-    """A text that every store takes, whatever came from outside."""
-    return reason[:_LONGEST_REASON].encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")

@@ -16,6 +16,7 @@ from raceproof.events import log
 from raceproof.outcome import Claim
 from raceproof.predicate import column
 from raceproof.quoting import qualified
+from raceproof.reason import reason_of
 from raceproof.spec import Claimable, Move, Spec
 from raceproof.store import AsyncStore
 from raceproof.worker.finishing import Failure
@@ -108,7 +109,7 @@ class Scheduler:
                 await job()
             except Exception as error:
                 log.exception("schedule %s failed", name)
-                reason = f"{type(error).__name__}: {error}"[:500]
+                reason = reason_of(error)
             # the end of a run, good or bad, is to rest until the next time
             raise Failure(reason, delay=seconds)
 

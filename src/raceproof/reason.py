@@ -1,0 +1,13 @@
+"""Why something failed, in a text that every store can keep, whatever part of it came from outside."""
+
+_LONGEST = 500
+
+
+def writable(reason: str) -> str:
+    """The text without what a store refuses: NUL, lone surrogates, too much of it."""
+    return str(reason)[:_LONGEST].encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
+def reason_of(error: BaseException) -> str:
+    """The kind of an error and its message, if it has one."""
+    return writable(f"{type(error).__name__}: {error}".rstrip(": "))
