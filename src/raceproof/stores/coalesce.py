@@ -37,7 +37,7 @@ class Coalescer:
         self._passing = False
         self._turning = False
         self._waiting: list[Waiting] = []
-        self._turns: set[asyncio.Task[None]] = set()
+        self._turns: dict[asyncio.Task[None], list[Waiting]] = {}
 
     async def submit(self, request: MoveRequest) -> Answer[Any, Any]:
         """Answer one call, sharing a statement with whoever calls at the same time."""
@@ -53,7 +53,11 @@ class Coalescer:
         if not self._turning:
             self._turning = True
             loop.call_soon(self._begin_turn)
-        answer = await future
+        try:
+            answer = await future
+        except asyncio.CancelledError:
+            self._give_up()
+            raise
         return answer if answer is not None else await self._wait(request)
 
     def _begin_turn(self) -> None:
@@ -62,8 +66,14 @@ class Coalescer:
             self._turning = False
             return
         task = asyncio.get_running_loop().create_task(self._run_turn(turn))
-        self._turns.add(task)
-        task.add_done_callback(self._turns.discard)
+        self._turns[task] = turn
+        task.add_done_callback(self._turns.pop)
+
+    def _give_up(self) -> None:
+        """End the turns that nobody waits for any more: what is heard of no more would hold up all who come after."""
+        for task, turn in self._turns.items():
+            if all(future.done() for _, future in turn):
+                task.cancel()
 
     async def _run_turn(self, turn: list[Waiting]) -> None:
         answers: Sequence[MaybeAnswer] = [None] * len(turn)

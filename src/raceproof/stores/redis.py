@@ -4,8 +4,11 @@ redis-py repeats a command whose answer did not come, which would turn *moved* i
 So a command is sent here once, on a connection from the client's own pool; no answer is AcknowledgementLost. Replies are
 read as bytes, whatever the client decodes: a field that is no text must not fail a call that has been decided already.
 On a cluster the client chooses the node, and its own retries stay in force.
+
+Before Python 3.12 redis-py may forget a cancellation that comes while it sends: who asks for one is heeded here.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -105,28 +108,35 @@ class AsyncRedisClient(AsyncDriver):
         self.moves = RedisMoves(cluster)
 
     async def execute(self, statement: Statement) -> Rows:
-        client = self._client
+        client, asked = self._client, cancellations()
         if client.connection is not None:
             async with client._single_conn_lock:
-                return rows_of(statement, await once(client.connection, statement))
+                return rows_of(statement, await once(client.connection, statement, asked))
         connection = await client.connection_pool.get_connection()
         try:
-            return rows_of(statement, await once(connection, statement))
+            return rows_of(statement, await once(connection, statement, asked))
         finally:
             await client.connection_pool.release(connection)
 
 
-async def once(connection: Any, statement: Statement) -> Any:
-    """Send a command once on an async connection and read its reply; a cancelled call leaves no reply behind."""
+def cancellations() -> int:
+    """How often this task was asked to end."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
+async def once(connection: Any, statement: Statement, asked: int) -> Any:
+    """Send a command once on an async connection and read its reply; a cancelled call leaves no reply behind.
+
+    `asked` are the cancellations that there were when the call began.
+    """
     if not connection.is_connected:
         await connection.connect()
     try:
         try:
-            await _send(connection, statement)
-            return await connection.read_response(disable_decoding=True)
+            return await _answered(connection, statement, asked)
         except redis.exceptions.NoScriptError:
-            await _send(connection, statement, whole=True)
-            return await connection.read_response(disable_decoding=True)
+            return await _answered(connection, statement, asked, whole=True)
     except _CUT_OFF as error:
         await connection.disconnect(nowait=True)
         raise AcknowledgementLost from error
@@ -134,6 +144,15 @@ async def once(connection: Any, statement: Statement) -> Any:
         if connection.is_connected:
             await connection.disconnect(nowait=True)
         raise
+
+
+async def _answered(connection: Any, statement: Statement, asked: int, whole: bool = False) -> Any:
+    await _send(connection, statement, whole)
+    if cancellations() == asked:
+        reply = await connection.read_response(disable_decoding=True)
+        if cancellations() == asked:
+            return reply
+    raise asyncio.CancelledError
 
 
 class RedisCluster(Driver):
@@ -165,12 +184,14 @@ class AsyncRedisCluster(AsyncDriver):
         self.moves = RedisMoves(cluster=True)
 
     async def execute(self, statement: Statement) -> Rows:
+        asked = cancellations()
         try:
             try:
-                return rows_of(statement, await self._client.execute_command(*_command(statement)))
+                reply = await self._client.execute_command(*_command(statement))
             except redis.exceptions.NoScriptError:
-                return rows_of(
-                    statement, await self._client.execute_command(*_command(statement, whole=True))
-                )
+                reply = await self._client.execute_command(*_command(statement, whole=True))
         except _CUT_OFF as error:
             raise AcknowledgementLost from error
+        if cancellations() > asked:
+            raise asyncio.CancelledError
+        return rows_of(statement, reply)

@@ -17,6 +17,8 @@ from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
 
 T = TypeVar("T")
 _LISTEN_AGAIN = 1.0
+_STILL_THERE = 5.0
+"""Seconds in which a connection answers that somebody gave up on, or it is given up altogether."""
 
 
 class _Own(AsyncpgConnection):
@@ -29,6 +31,11 @@ class _Own(AsyncpgConnection):
     def terminate(self) -> None:
         if not self.is_closed:
             self._connection.terminate()
+
+    async def answer(self) -> None:
+        """Come to the end of what it was at, and answer."""
+        async with asyncio.timeout(_STILL_THERE):
+            await self._connection.fetchval("SELECT 1")
 
 
 class WarmPostgres(AsyncDriver):
@@ -43,14 +50,16 @@ class WarmPostgres(AsyncDriver):
         self._url = url
         self._settings = settings
         self._idle: list[_Own] = []
+        self._given_up: dict[asyncio.Task[None], _Own] = {}
         self._places = asyncio.Semaphore(self._PLACES)
         self._waiting = asyncio.Semaphore(self._PLACES)
         self._coalescer = Coalescer(self._one, self._many, self._wait, one_shape)
+        self._shared: _Own | None = None
         self._closed = False
 
     async def open(self) -> None:
-        self._shared = await self._connect()
-        self.moves = self._shared.moves
+        shared = self._shared = await self._connect()
+        self.moves = shared.moves
 
     async def _connect(self) -> _Own:
         if self._closed:
@@ -77,9 +86,15 @@ class WarmPostgres(AsyncDriver):
             return await self._on_a_connection(self.moves.one(request))
 
     async def _many(self, requests: Sequence[MoveRequest]) -> Sequence[MaybeAnswer]:
-        if self._closed or self._shared.is_closed:
-            self._shared = await self._connect()
-        return await self._shared.run(self.moves.many_unlocked(requests))
+        shared = self._shared
+        if self._closed or shared is None or shared.is_closed:
+            shared = self._shared = await self._connect()
+        try:
+            return await shared.run(self.moves.many_unlocked(requests))
+        except asyncio.CancelledError:
+            self._shared = None
+            self._give_up(shared)
+            raise
 
     async def run(self, program: Program[T]) -> T:
         async with self._places:
@@ -91,24 +106,45 @@ class WarmPostgres(AsyncDriver):
         if self._closed or connection.is_closed:
             connection = await self._connect()
         try:
-            return await connection.run(program)
-        finally:
-            if self._closed or not connection.settled:
-                # the store was closed meanwhile, or a cancelled call has left a transaction that nobody would end
-                connection.terminate()
-            else:
-                self._idle.append(connection)
+            answer = await connection.run(program)
+        except asyncio.CancelledError:
+            self._give_up(connection)
+            raise
+        except BaseException:
+            self._keep(connection)
+            raise
+        self._keep(connection)
+        return answer
+
+    def _keep(self, connection: _Own) -> None:
+        """For the next call; unless the store was closed meanwhile, or there is a transaction that nobody would end."""
+        if self._closed or not connection.settled:
+            connection.terminate()
+        elif not connection.is_closed:
+            self._idle.append(connection)
+
+    def _give_up(self, connection: _Own) -> None:
+        """Who gives up may do so because nothing is heard on it: it is used again when it has answered."""
+        task = asyncio.create_task(self._recover(connection))
+        self._given_up[task] = connection
+        task.add_done_callback(self._given_up.pop)
+
+    async def _recover(self, connection: _Own) -> None:
+        try:
+            if connection.settled:
+                await connection.answer()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            log.info("a connection of which nothing was heard is closed: %s", type(error).__name__)
+            connection.terminate()
+        self._keep(connection)
 
     async def listen(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
         """On a connection of its own; behind a transaction pooler there are no notifications, so polling has to do."""
         while not self._closed:
             try:
-                connection, _ = await _connected(self._url, self._settings)
-            except OSError:
-                await asyncio.sleep(_LISTEN_AGAIN)
-                continue
-            try:
-                if connection.get_server_pid() != await connection.fetchval("SELECT pg_backend_pid()"):
+                connection, ours = await _connected(self._url, self._settings)
+                if not ours:
+                    connection.terminate()
                     log.info(
                         "%s: a pooler is in front of PostgreSQL: offers are not heard, polling finds them",
                         claim,
@@ -116,25 +152,32 @@ class WarmPostgres(AsyncDriver):
                     return
                 await self._hear(connection, claim.topic, wake)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                # away, or on its way back: starting up, full
                 log.info("%s: offers are not heard for now: %s", claim, error)
-                await asyncio.sleep(_LISTEN_AGAIN)
-            finally:
-                connection.terminate()
+            await asyncio.sleep(_LISTEN_AGAIN)
 
     async def _hear(self, connection: Any, topic: str, wake: Callable[[], None]) -> None:
         gone = asyncio.Event()
         connection.add_termination_listener(lambda _: gone.set())
-        await connection.add_listener("raceproof", lambda *told: wake() if told[-1] == topic else None)
-        wake()
-        await gone.wait()
+        try:
+            await connection.add_listener("raceproof", lambda *told: wake() if told[-1] == topic else None)
+            wake()
+            await gone.wait()
+        finally:
+            connection.terminate()
 
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
+        for connection in self._given_up.values():
+            connection.terminate()
+        if self._given_up:
+            await asyncio.wait(self._given_up)
         idle, self._idle = self._idle, []
-        for connection in (self._shared, *idle):
-            await connection.close()
+        for one in (self._shared, *idle):
+            if one is not None:
+                await one.close()
 
 
 async def _connected(url: str, settings: dict[str, Any]) -> tuple[Any, bool]:

@@ -14,7 +14,7 @@ from raceproof.outcome import Answer
 from raceproof.spec import Claimable
 from raceproof.statement import Rows, Statement
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
-from raceproof.stores.redis import once, rows_of
+from raceproof.stores.redis import cancellations, once, rows_of
 
 _LISTEN_AGAIN = 1.0
 
@@ -51,8 +51,9 @@ class WarmRedis(AsyncDriver):
     async def execute(self, statement: Statement) -> Rows:
         if self._closed:
             raise redis.ConnectionError("the store is closed")
+        asked = cancellations()
         async with self._lock:
-            return rows_of(statement, await once(self._connection, statement))
+            return rows_of(statement, await once(self._connection, statement, asked))
 
     async def listen(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
         """On a connection of its own, by the channel that has the name of the claim's index."""
