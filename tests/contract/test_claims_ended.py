@@ -1,6 +1,10 @@
 """Many claims that end together, on every store (L7; P4, P5): each is answered for, however many share a fence."""
 
-from raceproof import Already, Event, Lost, Moved, Spec, subscribed
+from typing import Any
+
+import pytest
+
+from raceproof import Already, CallError, Event, Lost, Moved, Spec, subscribed
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after
@@ -26,7 +30,7 @@ def plain(ground: Ground, form: str) -> Spec[str]:
 
 @ALL_FORMS
 async def test_claims_of_one_call_end_together_and_each_has_its_answer(ground: Ground, form: str) -> None:
-    """Those that were taken over meanwhile are lost, and so is one that is named twice where its end took the fence away."""
+    """Those that were taken over meanwhile are lost; one that is named twice is there already."""
     job = plain(ground, form)
     await put(ground, job, *"abcde")
     work, finish = job.claims["work"], job.moves["finish"]
@@ -34,15 +38,14 @@ async def test_claims_of_one_call_end_together_and_each_has_its_answer(ground: G
     taken = await ground.db.claim(work, 2, by="bob", now=after(31))
     assert [one.key for one in taken] == ["a", "b"]
     answers = await ground.db.move_many(finish, [e, a, d, b, d, c])
-    twice = Already if form == "columns" else Lost
     assert [(answer.key, type(answer)) for answer in answers] == [
-        ("e", Moved), ("a", Lost), ("d", Moved), ("b", Lost), ("d", twice), ("c", Moved),
+        ("e", Moved), ("a", Lost), ("d", Moved), ("b", Lost), ("d", Already), ("c", Moved),
     ]  # fmt: skip
     assert {answer.before for answer in answers if isinstance(answer, Moved)} == {"RUNNING"}
     assert [ground.get(job, key)["status"] for key in "abcde"] == ["RUNNING"] * 2 + ["DONE"] * 3
     assert [answer.won for answer in await ground.db.move_many(finish, taken)] == [True, True]
     again = await ground.db.move_many(finish, [c, d, e])
-    assert [type(answer) for answer in again] == [twice] * 3
+    assert [type(answer) for answer in again] == [Already] * 3
 
 
 @ALL_FORMS
@@ -71,3 +74,54 @@ async def test_many_claims_of_two_calls_end_together_and_each_has_its_answer(
     ]
     rows = [ground.get(job, key)["status"] for key in keys]
     assert rows == ["RUNNING"] * 3 + ["DONE"] * 237
+
+
+@ALL_FORMS
+async def test_the_same_end_again_finds_the_row_there_already(ground: Ground, form: str) -> None:
+    """P12: who does not know how its finish ended asks again, also where the end clears the fence."""
+    job = jobs(ground, form)
+    await put(ground, job, "a")
+    (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
+    finish = job.moves["finish"]
+    assert (await ground.db.move(finish, mine, now=after(1))).outcome == "moved"
+    assert (await ground.db.move(finish, mine, now=after(2))).outcome == "already"
+    assert [one.outcome for one in await ground.db.move_many(finish, [mine, mine])] == ["already"] * 2
+
+
+@pytest.mark.parametrize("how", ["key first", "claim first", "mapping", "named"])
+async def test_keys_and_claims_cannot_share_a_move(ground: Ground, how: str) -> None:
+    """P4: a statement that leaves the fences out for one of its rows would leave them out for all."""
+    job = jobs(ground)
+    await put(ground, job, "a")
+    work, finish = job.claims["work"], job.moves["finish"]
+    (late,) = await ground.db.claim(work, now=NOON)
+    (current,) = await ground.db.claim(work, now=after(31))
+    ground.put(job, "b", "RUNNING")
+    keys: Any = {
+        "key first": ["b", late],
+        "claim first": [late, "b"],
+        "mapping": {"b": {"result": "b"}, late: {"result": "late"}},
+        "named": [late, "b"],
+    }[how]
+    options = {"by": "ann"} if how == "named" else {}
+    with pytest.raises(CallError, match=r"claims of one kind only|cannot share"):
+        await ground.db.move_many(finish, keys, **options)
+    assert ground.get(job, "a")["status"] == "RUNNING"
+    assert (await ground.db.move(finish, current, now=after(32))).won
+
+
+async def test_a_row_that_is_given_back_is_where_its_claim_found_it(ground: Ground) -> None:
+    """A claim that does not move the row leaves it, and without a column for it nothing rests."""
+    job = jobs(
+        ground,
+        history=True,
+        claim={"move": None, "at": ["QUEUED", "CHECKED"], "back": None, "after": None, "exhausted": None},
+    )
+    await put(ground, job, "a", status="CHECKED")
+    (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
+    (given,) = await ground.db.fail(mine, now=after(1))
+    assert (given.outcome, given.status, given.delay) == ("released", "CHECKED", 0.0)
+    assert ground.get(job, "a")["status"] == "CHECKED"
+    (last, _) = await ground.db.history(job, "a")
+    assert (last.before, last.after, last.outcome) == ("CHECKED", "CHECKED", "released")
+    assert len(await ground.db.claim(job.claims["work"], now=after(1))) == 1

@@ -63,6 +63,12 @@ def taken(
     return Taken(key, claim, known, " and ".join(reasons), by if unmet & HELD else None)
 
 
+def passed_over(claim: Claimable[Any], key: Any, status: str) -> Taken[Any]:
+    """A trigger of the user's has kept the claim from being written."""
+    known = claim.lifecycle.status_of.get(status, status)
+    return Taken(key, claim, known, "a trigger of the table passes it over")
+
+
 def lost(one: Claim[Any, Any], status: str, fence: Any, by: str | None) -> Lost[Any]:
     known = one.move.lifecycle.status_of.get(status, status)
     return Lost(one.key, one.move, known, fence, None, by)
@@ -85,8 +91,15 @@ def renewed(one: Claim[Any, Any], fence: Any, deadline: float) -> Renewal[Any, A
 
 
 def released(one: Claim[Any, Any], delay: float) -> GivenBack[Any]:
+    return Released(one.key, one.move, status_after(one), delay if one.move.after else 0.0)
+
+
+def status_after(one: Claim[Any, Any]) -> Any:
+    """Where a row is that was given back: a claim that does not move it leaves it where it was."""
     claim = one.move
-    return Released(one.key, claim, claim.back.target if claim.back else claim.held[0], delay)
+    if claim.back is not None:
+        return claim.back.target
+    return claim.move.target if claim.move else one.before
 
 
 def set_aside(claim: Claimable[Any], key: Any, attempt: int | None) -> SetAside[Any]:

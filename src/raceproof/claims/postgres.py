@@ -146,6 +146,8 @@ class PostgresClaims:
         before, unmet, holder, fence, attempts, *row = rows[0]
         if unmet:
             return answer.taken(claim, key, before, unmet, holder, request.where)
+        if fence is None:
+            return answer.passed_over(claim, key, before)
         deadline = started + request.lease
         return answer.claimed(
             claim, key, fence, request.by, attempts, before, deadline, row or None, request.tenant

@@ -109,7 +109,8 @@ WITH wanted AS (
       AND cur.rp_mine
     RETURNING cur.rp_ord, {fence} AS rp_fence, {key_text} AS rp_key, cur.rp_before, {revision} AS rp_revision{by_given}
 ){noted}
-SELECT cur.rp_ord, cur.rp_mine, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
+-- what a trigger has passed over was not changed
+SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
 -- Who holds what, for people who look: the oldest first.

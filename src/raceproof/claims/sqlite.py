@@ -97,6 +97,8 @@ class SqliteClaims:
         deadline = started + request.lease
         claims = []
         for *parts, before, key in due:
+            if tuple(parts) not in found:
+                continue  # a trigger of the user's has passed it over, as it may on PostgreSQL
             fence, attempts, revision, *row = found[tuple(parts)]
             own = answer.user_key(claim, parts)
             claims.append(
@@ -144,8 +146,8 @@ class SqliteClaims:
         before, unmet, holder, text = found[0]
         if unmet:
             return answer.taken(claim, key, before, unmet, holder, request.where)
-        (taken,) = yield from self._take(request, values, [(*parts, before, text)], started)
-        return taken
+        taken = yield from self._take(request, values, [(*parts, before, text)], started)
+        return taken[0] if taken else answer.passed_over(claim, key, before)
 
     def set_aside(self, request: ClaimRequest) -> Program[list[SetAside[Any]]]:
         """Move rows out of the way that have had all their attempts."""
@@ -258,11 +260,9 @@ class SqliteClaims:
             answers.append((fence,))
             if claim.lifecycle.history and how != "renew":
                 noted = {"key": key, "move": claim.back.name if claim.back else claim.name, "by": one.by}
-                noted |= {"outcome": "moved" if claim.back else "released", "before": claim.held[0]}
-                noted |= {
-                    "after": claim.back.target if claim.back else claim.held[0],
-                    "found_revision": revision,
-                }
+                held = claim.move.target if claim.move else one.before
+                noted |= {"outcome": "moved" if claim.back else "released", "before": held}
+                noted |= {"after": answer.status_after(one), "found_revision": revision}
                 yield self._note(claim, own["now"]).bind(bound | noted)
         return answers
 

@@ -21,10 +21,13 @@ def moved(
 def not_moved(
     request: MoveRequest, before: str, revision: Any, fence: Any, unmet: int, by: str | None = None
 ) -> Answer[Any, Any]:
-    """Why the row did not move. A lost fence comes first: its holder has no business with the rest."""
+    """Why the row did not move. A lost fence comes first: its holder has no business with the rest.
+
+    A row at the target with no fence at all was ended by its holder, in a form that clears it: it is there already.
+    """
     move = request.move
     status = move.lifecycle.status_of.get(before, before)
-    if unmet & FENCE:
+    if unmet & FENCE and not (fence is None and status == move.target):
         return Lost(request.key, move, status, fence, revision, by)
     if status == move.target:
         return Already(request.key, move, revision, by)

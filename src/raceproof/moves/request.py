@@ -180,6 +180,8 @@ def _of_claim(
         raise CallError(f"{move}: this claim is of {claim.move}, which belongs to another lifecycle")
     if fence is not None:
         raise CallError(f"{move}: a claim brings its own fence; leave fence= out")
+    if claim.fence is None:
+        raise CallError(f"{move}: {claim!r} has no fence, so no store has given it")
     form = claim.move.form
     clears: tuple[str, ...] = ()
     if move.target not in claim.move.held:

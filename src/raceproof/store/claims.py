@@ -11,6 +11,7 @@ from raceproof.claims import claim_request, claims_of
 from raceproof.claims.request import ClaimRequest, check_claimable, check_delay, check_lease, check_now
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
+from raceproof.events import log
 from raceproof.look import HeldClaim, held_claims
 from raceproof.moves import request
 from raceproof.moves.request import Returning, all_key_parts
@@ -55,7 +56,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
             claims = yield from programs.acquire(asked)
             aside: Sequence[SetAside[Any]] = ()
             if len(claims) < limit and claim.exhausted is not None:
-                aside = yield from programs.set_aside(asked)
+                aside = yield from self._set_aside(asked, claims)
         except (AcknowledgementLost, Conflicted) as error:
             cause = error.__cause__ or error
             cause.add_note(
@@ -63,7 +64,34 @@ class ClaimPrograms(Telling[D], Generic[D]):
             )
             raise cause from None
         self._tell_all("claim", (*claims, *aside), asked.by, started)
-        return [asked.finished(one) for one in claims] if asked.returning else claims
+        return self._with_rows(asked, claims) if asked.returning else claims
+
+    def _with_rows(self, asked: ClaimRequest, claims: Sequence[Claim[Any, Any]]) -> list[Claim[Any, Any]]:
+        """The claims with their rows in the form that the caller asked for."""
+        try:
+            return [asked.finished(one) for one in claims]
+        except Exception as error:
+            keys = ", ".join(repr(one.key) for one in claims)
+            error.add_note(
+                f"raceproof: {asked.claim}: what failed is making {asked.row_type} of a row;"
+                f" {keys} are claimed, and free after {asked.lease:g} s"
+            )
+            raise
+
+    def _set_aside(
+        self, asked: ClaimRequest, claims: Sequence[Claim[Any, Any]]
+    ) -> Program[Sequence[SetAside[Any]]]:
+        """Rows out of attempts go out of the way; what hinders that must not take away what was claimed already (P13)."""
+        settled = self._driver.settled
+        try:
+            return (yield from self._driver.primitives.claims.set_aside(asked))
+        except Exception as error:
+            if not claims or not settled:
+                raise
+            log.warning(
+                "%s: rows out of attempts could not be set aside: %s", asked.claim, error.__cause__ or error
+            )
+            return ()
 
     def _claim_one(self, claim: Claimable[Any], key: Any, options: ClaimOptions) -> Program[Taking[Any]]:
         asked: ClaimRequest = claim_request(claim, tenant=self._tenant, **options)

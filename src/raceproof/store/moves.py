@@ -102,7 +102,8 @@ class MovePrograms(Telling[D], Generic[D]):
     ) -> list[MoveRequest]:
         tenant = self._tenant
         if not isinstance(keys, Mapping):
-            return [request(move, key, tenant=tenant, returning=returning, **options) for key in keys]
+            requests = [request(move, key, tenant=tenant, returning=returning, **options) for key in keys]
+            return _alike(move, requests)
         if options.get("set"):
             raise CallError(
                 f"{move}: give the columns to set for all rows with set=, or for each by a mapping, not both"
@@ -114,7 +115,7 @@ class MovePrograms(Telling[D], Generic[D]):
             requests.append(request(move, key, tenant=tenant, returning=returning, **own))
         if any(tuple(one.set) != tuple(requests[0].set) for one in requests):
             raise CallError(f"{move}: all rows of one move_many set the same columns, in the same order")
-        return requests
+        return _alike(move, requests)
 
     def _many_claimed(
         self, first: MoveRequest, claims: list[Any]
@@ -137,6 +138,16 @@ class MovePrograms(Telling[D], Generic[D]):
             raise CallError(f"{move}: a fence or revision belongs to one row; pass its key")
         anything = "-" if len(move.lifecycle.key) == 1 else ("-",) * len(move.lifecycle.key)
         return request(move, anything, tenant=self._tenant, returning=returning, **options)
+
+
+def _alike(move: Move[Any], requests: list[MoveRequest]) -> list[MoveRequest]:
+    """P4: rows that share a statement are guarded alike, all by the fences of claims of one kind or none by any."""
+    for one in requests:
+        if one.claim is not requests[0].claim:
+            raise CallError(
+                f"{move}: keys and claims, or claims of two kinds, cannot share a move_many; call it once for each"
+            )
+    return requests
 
 
 def _made(
