@@ -80,7 +80,7 @@ class Attempting(Protocol):
     """The programs of attempts in one dialect."""
 
     def start(self, asked: StartRequest) -> Program[StartAnswer]: ...
-    def current(self, asked: StartRequest) -> Program[Sequence[Any] | None]: ...
+    def current(self, asked: StartRequest) -> Program[dict[str, Any] | None]: ...
     def expired(self, asked: StartRequest, limit: int) -> Program[Rows]: ...
 
 
@@ -119,13 +119,13 @@ class Primitives:
         match moves:
             case PostgresMoves():
                 self.claims = PostgresClaims(moves)
-                self.deliveries = PostgresDeliveries(moves.style)
+                self.deliveries = PostgresDeliveries(moves.style, lambda: moves.in_transaction())
                 self.attempts = PostgresAttempts(moves)
                 self.leases = PostgresLeases(moves.style)
                 self.inbox = PostgresInbox(moves.style, lambda: moves.in_transaction())
             case SqliteMoves():
                 self.claims = SqliteClaims(moves.style)
-                self.deliveries = SqliteDeliveries(moves.style)
+                self.deliveries = SqliteDeliveries(moves.style, lambda: True)
                 self.attempts = SqliteAttempts(moves)
                 self.leases = SqliteLeases(moves.style)
                 self.inbox = SqliteInbox(moves.style)

@@ -63,6 +63,18 @@ async def test_a_new_attempt_ends_the_open_one_and_only_that(ground: Ground) -> 
     assert (await ground.db.current_attempt(attempts, "bob", now=after(2)))["login_id"] == "b1"
 
 
+@pytest.mark.parametrize("owner", [None, ""])
+async def test_nobody_is_no_owner(ground: Ground, owner: str | None) -> None:
+    """P9: NULL is equal to nothing, so each of its attempts would be the only one."""
+    attempts, _ = logins(ground)
+    with pytest.raises(CallError, match="names somebody"):
+        await ground.db.start_attempt(attempts, owner, "a1")
+    with pytest.raises(CallError, match="names somebody"):
+        await ground.db.current_attempt(attempts, owner)
+    with pytest.raises(CallError, match="not a declaration of attempts"):
+        await ground.db.start_attempt("logins", "ann", "a1")
+
+
 async def test_an_attempt_that_has_ended_is_never_touched(ground: Ground) -> None:
     """Done stays done, whatever is started later."""
     attempts, login = logins(ground)

@@ -365,13 +365,67 @@ async def test_a_cancelled_send_is_uncertain(ground: Ground) -> None:
     assert ground.get(spec, "a")["state"] == "uncertain"
 
 
+async def test_a_probe_may_keep_its_turn_alive_and_what_it_says_counts_for_the_newest(ground: Ground) -> None:
+    """A long look at the receiver begins the turn anew; after it, the send can be marked."""
+    delivery, spec = pictures(ground, True, policy="probe")
+    await ground.db.take_turn(delivery, "a", now=NOON)
+
+    class Renewing(Probe):
+        async def asked_async(self, turn: Turn) -> bool | None:
+            await ground.db.sending(turn, now=after(310))
+            return False
+
+        def asked(self, turn: Turn) -> bool | None:
+            store: Any = ground.db.store
+            store.sending(turn, now=after(310))
+            return False
+
+    async with once(ground, delivery, "a", Renewing(False), by="me", now=after(301)) as turn:
+        assert (turn.won, turn.in_doubt) == (True, False)
+    assert ground.get(spec, "a")["state"] == "delivered"
+
+
+@pytest.mark.parametrize("found", [True, False, None])
+async def test_who_was_replaced_while_it_asked_is_told_so(ground: Ground, found: bool | None) -> None:
+    """Whatever the receiver says, it is not this one's turn any more, and it does not send."""
+    delivery, spec = pictures(ground, True, policy="probe")
+    await ground.db.take_turn(delivery, "a", now=NOON)
+
+    class Replaced(Probe):
+        async def asked_async(self, turn: Turn) -> bool | None:
+            await ground.db.take_turn(delivery, "a", by="second", now=after(1000))
+            return found
+
+        def asked(self, turn: Turn) -> bool | None:
+            store: Any = ground.db.store
+            store.take_turn(delivery, "a", by="second", now=after(1000))
+            return found
+
+    async with once(ground, delivery, "a", Replaced(None), by="first", now=after(301)) as turn:
+        assert isinstance(turn, NoTurn)
+        assert turn.by == "second"
+    row = ground.get(spec, "a")
+    assert (row["state"], row["sender"]) == ("sending", "second")
+
+
+async def test_a_probe_that_says_neither_yes_nor_no_is_an_error(ground: Ground) -> None:
+    """Something that is only true by chance does not count as having arrived."""
+    delivery, spec = pictures(ground, True, policy="probe")
+    await ground.db.take_turn(delivery, "a", now=NOON)
+    said: Any = {"arrived": False}
+    with pytest.raises(CallError, match="True, False or None"):
+        async with once(ground, delivery, "a", Probe(said), now=after(301)):
+            raise AssertionError("it is not sent")
+    assert (ground.get(spec, "a")["state"], ground.get(spec, "a")["delivered_at"]) == ("uncertain", None)
+
+
 async def test_rows_that_are_not_there_and_calls_that_cannot_be(ground: Ground) -> None:
     """Errors of the call come before anything is sent."""
     delivery, _ = pictures(ground, False)
     assert isinstance(await ground.db.take_turn(delivery, "nobody", now=NOON), Missing)
     with pytest.raises(CallError, match="needs a state= column"):
         await ground.db.take_turn(delivery, "a", reserve=True)
-    with pytest.raises(CallError, match="probe= goes with"):
+    with pytest.raises(CallError, match="give probe="):
         async with once(ground, replace(delivery, policy="probe"), "a"):
             pass
     with pytest.raises(CallError, match="not a turn"):

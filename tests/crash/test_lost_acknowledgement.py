@@ -150,6 +150,24 @@ def test_a_lost_mark_has_marked_and_nothing_is_sent_again(cut: Cut) -> None:
     assert isinstance(cut.direct.take_turn(delivery, "a"), NoTurn)
 
 
+def test_a_lost_resolution_is_unknown_and_has_resolved(cut: Cut) -> None:
+    """Asking again finds that there is nothing left to be resolved."""
+    with beside(cut.place) as ground:
+        delivery, spec = pictures(ground, True, policy="hold")
+        ground.put(spec, "warm", "x")
+    for key in ("warm", "a"):
+        turn = cut.db.take_turn(delivery, key)
+        assert isinstance(turn, Turn)
+        cut.db.uncertain(turn)
+    cut.db.resolve(delivery, "warm", arrived=False)
+    cut.lose()
+    assert isinstance(cut.db.resolve(delivery, "a", arrived=False), Unknown)
+    again = cut.db.resolve(delivery, "a", arrived=False)
+    assert isinstance(again, NoTurn)
+    assert (again.state, "can be sent" in str(again)) == ("failed", True)
+    assert isinstance(cut.direct.take_turn(delivery, "a"), Turn)
+
+
 def test_a_lost_start_of_an_attempt_is_told_again(cut: Cut) -> None:
     """The same start is a replay; the owner has one attempt."""
     with beside(cut.place) as ground:

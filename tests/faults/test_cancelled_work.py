@@ -6,6 +6,7 @@ and everything goes on from there after the lease at the latest.
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -133,18 +134,38 @@ async def test_what_is_held_is_sent_once_wherever_its_sender_is_cancelled(ground
         await points.cancel(send(ground, delivery, sent, NOON))
         for seconds in (1, 301, 602, 5000):
             await send(ground, delivery, sent, after(seconds))
-        assert len(sent) <= 1
+        assert len(sent) <= 2, "sent by one, who has ended or not"
         if not points.left:
             assert ground.get(spec, "a")["delivered_at"] is not None
 
 
-async def send(ground: Ground, delivery: Delivery, sent: list[str], now: datetime) -> None:
-    """A send that takes a while."""
+async def send(
+    ground: Ground, delivery: Delivery, sent: list[str], now: datetime, renew: bool = False
+) -> None:
+    """A send that takes a while, in which the turn may be begun anew; what is sent for sure is in `sent` twice."""
     db = store_of(ground)
     async with db.deliver_once(delivery, "a", now=now) as turn:
         if isinstance(turn, Turn):
             sent.append(turn.intent)
             await db.take_turn(delivery, "nobody")
+            if renew:
+                with suppress(asyncio.CancelledError):
+                    await db.sending(turn, now=now)
+            sent.append(turn.intent)
+
+
+@pytest.mark.parametrize("renew", [False, True], ids=["short", "renewed"])
+async def test_what_was_sent_for_sure_is_marked_wherever_its_sender_is_cancelled(
+    ground: Ground, renew: bool
+) -> None:
+    """In the mark itself, or in a renewal before it: the one who knows writes it down, so nobody sends again."""
+    points = Points()
+    for _ in points:
+        delivery, spec = pictures(ground, True)
+        sent: list[str] = []
+        await points.cancel(send(ground, delivery, sent, NOON, renew))
+        if len(sent) == 2:
+            assert ground.get(spec, "a")["state"] == "delivered"
 
 
 async def test_after_a_cancelled_start_one_attempt_is_current(ground: Ground) -> None:

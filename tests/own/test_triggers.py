@@ -12,6 +12,7 @@ from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller, Ground, PostgresGround, SqliteGround
 from tests.contract.jobs import jobs, put
 from tests.contract.noon import NOON, after
+from tests.contract.test_attempts import logins
 
 
 @pytest.fixture(params=["sqlite3", "psycopg"])
@@ -114,3 +115,16 @@ async def test_a_claim_without_a_fence_can_write_nothing(own: tuple[Ground, Call
     made_up: Any = Claim("a", job.claims["work"], None, "ann", 1, "QUEUED", 0.0, None)
     with pytest.raises(CallError, match="no fence"):
         await ground.db.move(job.moves["give_up"], made_up)
+
+
+async def test_an_attempt_that_a_trigger_keeps_open_lets_no_other_start(
+    own: tuple[Ground, Callable[..., Any]],
+) -> None:
+    """P9: nothing of the start is kept, rather than two that are open."""
+    ground, run = own
+    attempts, login = logins(ground)
+    await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
+    passing_over(run, ground, login.table, "status", "superseded")
+    with pytest.raises(CallError, match="could not be ended"):
+        await ground.db.start_attempt(attempts, "ann", "a2", now=after(1))
+    assert run(f"SELECT login_id, status FROM {login.table}") == [("a1", "pending")]

@@ -1,14 +1,21 @@
 """Attempts under real races (P9): eight processes start attempts of the same owner."""
 
+import asyncio
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
+from uuid import UUID
 
+import psycopg
 import pytest
 
-from raceproof import Attempts, Kept, Refused, Rejected, Spec, Started, connect
-from tests.contract.grounds import Ground
+from raceproof import Attempts, Kept, Refused, Rejected, Spec, Started, bind, connect
+from raceproof.testing import PostgresServer
+from tests.contract.grounds import Ground, PostgresGround
 from tests.contract.test_attempts import logins
+from tests.fix_waiting import until_blocked
 from tests.race.beside import beside, keys_at
-from tests.race.places import Place
+from tests.race.places import Place, PostgresPlace
 from tests.race.processes import Barrier, race
 
 WORKERS = 8
@@ -149,3 +156,45 @@ def test_of_many_owners_who_want_one_key_one_gets_it_and_the_others_are_told(
 
     for outcomes in zip(*race(job, WORKERS), strict=True):
         assert Counter(outcomes) == {"started": 1, "rejected": WORKERS - 1}
+
+
+def test_the_current_attempt_is_always_an_open_one(place: Place) -> None:
+    """Whoever asks while others start is told one that was current meanwhile, never one that had ended, never none."""
+    attempts, _ = prepared(place)
+    with connect(place.url) as db:
+        db.start_attempt(attempts, "ann", "first")
+
+    def job(number: int, barrier: Barrier) -> set[str]:
+        seen = set()
+        with connect(place.url) as db:
+            barrier.wait()
+            for turn in range(150):
+                if number:
+                    db.start_attempt(attempts, "ann", f"a{turn}-{number}")
+                else:
+                    row = db.current_attempt(attempts, "ann")
+                    seen.add("none" if row is None else str(row["status"]))
+        return seen
+
+    assert race(job, 2)[0] == {"pending"}
+
+
+def test_an_owner_is_the_same_however_it_is_spelled(postgres_server: PostgresServer) -> None:
+    """P9, without the unique index: a UUID in capitals waits for the one in small letters, and ends its attempt."""
+    place = PostgresPlace(postgres_server.url)
+    with beside(place) as ground:
+        attempts, login = logins(ground)
+        run = cast(PostgresGround, ground).run
+        run(f"ALTER TABLE {login.table} ALTER owner TYPE uuid USING owner::uuid")
+        owner = UUID("aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee")
+        with psycopg.connect(place.url) as one, psycopg.connect(place.url) as two:
+            assert isinstance(bind(one).start_attempt(attempts, owner, "a1"), Started)
+            with ThreadPoolExecutor(1) as beside_us:
+                second = beside_us.submit(bind(two).start_attempt, attempts, str(owner).upper(), "a2")
+                asyncio.run(until_blocked(run, login.table))
+                one.commit()
+                answer = second.result()
+            two.commit()
+        assert isinstance(answer, Started)
+        assert answer.superseded == "a1"
+        assert open_ones(ground, login) == ["a2"]

@@ -2,9 +2,14 @@
 -- that the next one sees what the last one has committed. It ends with the transaction, so a pooler may stand in front.
 -- A transaction with one snapshot for all its statements does not see that: there the unique index has to refuse.
 
--- name: attempt.lock
+-- The owner, as its column spells it: however the caller writes it, it is the same lock.
+-- name: attempt.lock_owner
+SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(':', {lifecycle}, 'owner', {owner_spelled}), 0))
+
+-- The key of the new attempt, in the same way.
+-- name: attempt.lock_key
 SELECT current_setting('transaction_isolation'),
-       pg_advisory_xact_lock(hashtextextended({lifecycle} || ':' || {$locked}::text, 0))
+       pg_advisory_xact_lock(hashtextextended(concat_ws(':', {lifecycle}, 'key', {key_spelled}), 0))
 
 -- In a transaction of our own, before its first query.
 -- name: attempt.isolation

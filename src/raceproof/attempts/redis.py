@@ -5,7 +5,7 @@ there. And all must be in KEYS: so the pointer to the open attempt is read befor
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raceproof.attempts.declared import Attempts
@@ -70,28 +70,35 @@ class RedisAttempts:
         active = key_of_member(spec, told[1], asked.tenant) if len(told) > 1 else None
         return Rejected(asked.key, attempts, asked.owner, told[0], active)
 
-    def current(self, asked: StartRequest) -> Program[Sequence[Any] | None]:
-        """The key columns of the owner's active attempt."""
-        attempts = asked.attempts
-        spec = attempts.lifecycle
+    def current(self, asked: StartRequest) -> Program[dict[str, Any] | None]:
+        """The owner's active attempt: the one that the pointer names, and names still if it turns out to have ended."""
         pointer, _ = self._keys_of(asked)
         (found,) = yield Statement("attempt.pointer", "GET", (pointer,))
-        if found is None:
-            return None
-        text = text_of(found)
-        row = self._moves.row_of_text(spec, text)
-        (values,) = yield Statement(
-            "attempt.row", "HMGET", (row, spec.column, attempts.started or spec.column)
-        )
-        status, began = map(text_of, values)
-        if status not in attempts.open:
-            return None
-        if attempts.ttl is not None and attempts.started and began:
-            (clock,) = yield Statement("time", "TIME")
-            now = asked.now.timestamp() if asked.now else float(clock[0]) + float(clock[1]) / 1e6
-            if float(began) + attempts.ttl <= now:
+        for _ in range(_PATIENCE):
+            if found is None:
                 return None
-        return parts_of_text(spec, text)
+            row = yield from self._moves.read(
+                asked.attempts.lifecycle, parts_of_text(asked.attempts.lifecycle, text_of(found))
+            )
+            if row is not None and (yield from self._is_active(asked, row)):
+                return row
+            before = found
+            (found,) = yield Statement("attempt.pointer", "GET", (pointer,))
+            if found == before:
+                return None
+        return None
+
+    def _is_active(self, asked: StartRequest, row: Mapping[str, Any]) -> Program[bool]:
+        """Whether an attempt is open and its time is not over."""
+        attempts = asked.attempts
+        if row.get(attempts.lifecycle.column) not in attempts.open:
+            return False
+        began = row.get(attempts.started or "")
+        if attempts.ttl is None or not began:
+            return True
+        (clock,) = yield Statement("time", "TIME")
+        now = asked.now.timestamp() if asked.now else float(clock[0]) + float(clock[1]) / 1e6
+        return float(began) + attempts.ttl > now
 
     def expired(self, asked: StartRequest, limit: int) -> Program[Rows]:
         """None: a key of Redis ends by itself."""

@@ -52,6 +52,10 @@ def start_request(
         identifier(column)
         if column in own and not (column == attempts.owner == spec.tenant):
             raise CallError(f"{attempts}: column {column!r} has a role of its own and cannot be given")
+    if owner is None or owner == "":
+        raise CallError(
+            f"{attempts}: an owner is a value of {attempts.owner!r} that names somebody, not {owner!r}"
+        )
     check_texts(attempts, (by, owner if isinstance(owner, str) else None))
     parts = key_parts(spec, key, tenant)
     return StartRequest(attempts, owner, key, parts, when_open, columns or {}, by, now, tenant)

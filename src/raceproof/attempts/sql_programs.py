@@ -3,7 +3,7 @@
 What ends the old attempt is an ordinary guarded move, with its history.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,9 @@ from raceproof.statement import (
 )
 
 _SEE_WHAT_IS_COMMITTED = {"read committed", "read uncommitted"}  # PostgreSQL does the same for both
+_AS_SPELLED = "COALESCE((SELECT s.{column} FROM {table} AS s LIMIT 0), {given})::text"
+_TIMES = 20
+"""How often the current attempt is looked for, if it is superseded between being found and being read."""
 _NO_SUCH_INDEX = "42P10"  # invalid_column_reference: "… no unique or exclusion constraint matching …"
 
 
@@ -90,7 +93,12 @@ class PostgresAttempts:
             ended = request(
                 attempts.supersede, superseded, tenant=asked.tenant, set=change, by=asked.by, now=asked.now
             )
-            yield from inside(self._moves.one(ended))
+            answer = yield from inside(self._moves.one(ended))
+            if isinstance(answer, Conflict):
+                raise Conflicted from answer.cause
+            if not answer.won:
+                # P9: nothing of this start is kept, rather than two that are open
+                raise CallError(f"{attempts} of {asked.owner!r}: {superseded!r} could not be ended: {answer}")
         made = yield self._text("attempt.insert", asked).bind(values)
         if not made:
             raise CallError(
@@ -133,17 +141,22 @@ class PostgresAttempts:
 
     def _lock(self, asked: StartRequest, values: dict[str, Any]) -> Program[set[str]]:
         """Take the locks; what comes back is the isolation level of the transaction that has them."""
-        lock = self._text("attempt.lock", asked)
-        owner = asked.attempts.owner_text(asked.owner, asked.tenant)
         # first the owner, then the key, which another owner may want: nobody who has a key waits for an owner
-        yield lock.bind({**values, "locked": f"owner:{owner}"})
-        rows = yield lock.bind({**values, "locked": f"key:{key_text(asked.parts)}"})
+        yield self._text("attempt.lock_owner", asked).bind(values)
+        rows = yield self._text("attempt.lock_key", asked).bind(values)
         return {str(level) for level, *_ in rows}
 
-    def current(self, asked: StartRequest) -> Program[Sequence[Any] | None]:
-        """The key columns of the owner's active attempt."""
-        rows = yield self._text("attempt.current", asked).bind(self._values(asked))
-        return rows[0] if rows else None
+    def current(self, asked: StartRequest) -> Program[dict[str, Any] | None]:
+        """The owner's active attempt."""
+        spec = asked.attempts.lifecycle
+        for _ in range(_TIMES):
+            rows = yield self._text("attempt.current", asked).bind(self._values(asked))
+            if not rows:
+                return None
+            row: dict[str, Any] | None = yield from self._moves.read(spec, tuple(rows[0]))
+            if row is not None and row[spec.column] in asked.attempts.open:
+                return row
+        return None  # it changes hands again and again: none of them is current for long
 
     def expired(self, asked: StartRequest, limit: int) -> Program[Rows]:
         """The key columns of open attempts whose time is over."""
@@ -192,6 +205,10 @@ class PostgresAttempts:
             # P9: another tenant's owner of the same name is another owner
             "tenant_matches": declared["tenant_matches"] if len(attempts.owner_columns) > 1 else "",
             "owner_text": self.cast.format(f"t.{identifier(attempts.owner)}"),
+            "owner_spelled": _spelled(declared["table"], self._owner_parameters(attempts)),
+            "key_spelled": _spelled(
+                declared["table"], {column: f"key_{i}" for i, column in enumerate(spec.key_columns)}
+            ),
             "fresh": self._fresh(attempts, now),
             "open": ", ".join(literal(status) for status in attempts.open),
             "t_keys": ", ".join(f"t.{identifier(column)}" for column in spec.key_columns),
@@ -201,6 +218,14 @@ class PostgresAttempts:
             "initial": literal(spec.initial[0]),
             "first_revision": "0" if spec.revision else "NULL",
             "now": now,
+        }
+
+    def _owner_parameters(self, attempts: Attempts) -> dict[str, str]:
+        """The columns that say whose an attempt is, and the parameters for them."""
+        tenant = attempts.lifecycle.tenant
+        return {
+            column: "key_0" if column == tenant and column != attempts.owner else "owner"
+            for column in attempts.owner_columns
         }
 
     def _fresh(self, attempts: Attempts, now: str) -> str:
@@ -231,6 +256,14 @@ class SqliteAttempts(PostgresAttempts):
 
     def _now(self, now: datetime | None) -> str:
         return "strftime('%Y-%m-%d %H:%M:%f', 'now')" if now is None else parameter("now")
+
+
+def _spelled(table: str, columns: Mapping[str, str]) -> str:
+    """Parameters as their columns spell them: 07 and 7 are one number, a UUID in capitals is the same."""
+    return ", ".join(
+        _AS_SPELLED.format(column=identifier(column), table=table, given=parameter(name))
+        for column, name in columns.items()
+    )
 
 
 def _code(error: BaseException) -> str | None:

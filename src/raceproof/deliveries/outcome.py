@@ -111,6 +111,9 @@ class NoTurn(UnreachedAnswer):
                 what = "was delivered already"
             case DeliveryState.UNCERTAIN:
                 what = "has an unknown end; look whether it arrived, then resolve it"
+            case DeliveryState.READY | DeliveryState.FAILED:
+                what = "can be sent: nothing about it is unknown"
+                who = ""
             case _:
                 what = "is being sent by somebody else"
         return f"{self.move} of {self.key!r} {what}{who}"

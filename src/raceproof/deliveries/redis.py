@@ -70,7 +70,12 @@ class RedisDeliveries:
 
     def resolve(self, request: TurnRequest, state: DeliveryState, error: str | None) -> Program[Any]:
         """End what nobody knows the end of, after somebody has looked."""
-        row = yield self._script("resolve", request.delivery, request.parts, state, _told(error), request.now)
+        try:
+            row = yield self._script(
+                "resolve", request.delivery, request.parts, state, _told(error), request.now
+            )
+        except AcknowledgementLost as lost:
+            return Unknown(request.key, request.delivery, None, lost.__cause__ or lost)
         if not row:
             return Missing(request.key, request.delivery)
         word, *told = map(text_of, row)

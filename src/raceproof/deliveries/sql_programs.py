@@ -1,7 +1,7 @@
 """Deliveries on PostgreSQL and SQLite, as programs over the statements in `postgres.sql` and `sqlite.sql`."""
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ from raceproof.statement import (
     Style,
     templates,
     transaction,
+    trying_again,
 )
 
 
@@ -34,8 +35,9 @@ class PostgresDeliveries:
     file = "postgres.sql"
     words: Any = PostgresWords()
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: Style, in_transaction: Callable[[], bool]) -> None:
         self._style: Style = style
+        self._in_transaction = in_transaction
         self._prepared: dict[Hashable, Prepared] = {}
 
     def take(self, request: TurnRequest) -> Program[TurnAnswer]:
@@ -49,7 +51,7 @@ class PostgresDeliveries:
 
     def _take(self, request: TurnRequest, deadline: float) -> Program[TurnAnswer]:
         text = self._text("delivery.take", request.delivery, request.now, request.returning)
-        rows = yield text.bind(self._values(request.values()))
+        rows = yield from self._decided(text, self._values(request.values()))
         if not rows:
             return Missing(request.key, request.delivery)
         state, holder, since, doubt, fence, attempts, *row = rows[0]
@@ -73,7 +75,7 @@ class PostgresDeliveries:
     ) -> Program[MarkAnswer | Turn]:
         deadline = time.monotonic() + turn.move.stale
         values = self._values(dict(mark_values(turn, state, error, now)))
-        rows = yield self._marking("delivery.mark", turn.move, state, now).bind(values)
+        rows = yield from self._decided(self._marking("delivery.mark", turn.move, state, now), values)
         if rows:
             if state is DeliveryState.SENDING:
                 return replace(turn, fence=rows[0][0], state=state, deadline=deadline)
@@ -83,8 +85,17 @@ class PostgresDeliveries:
 
     def resolve(self, request: TurnRequest, state: DeliveryState, error: str | None) -> Program[Any]:
         """End what nobody knows the end of, after somebody has looked."""
+        try:
+            return (yield from self._resolve(request, state, error))
+        except AcknowledgementLost as lost:
+            return Unknown(request.key, request.delivery, None, lost.__cause__ or lost)
+        except Conflicted as lost:
+            return Conflict(request.key, request.delivery, lost.__cause__ or lost)
+
+    def _resolve(self, request: TurnRequest, state: DeliveryState, error: str | None) -> Program[Any]:
         values = self._values({**request.values(), "error": error})
-        rows = yield self._marking("delivery.resolve", request.delivery, state, request.now).bind(values)
+        marking = self._marking("delivery.resolve", request.delivery, state, request.now)
+        rows = yield from self._decided(marking, values)
         if rows:
             return Marked(request.key, request.delivery, state)
         found = yield self._text("delivery.look", request.delivery, request.now, ()).bind(values)
@@ -102,6 +113,10 @@ class PostgresDeliveries:
         """What is under way or unknown: state, holder, since, attempts, error and the key's columns."""
         values = self._values({"limit": limit, "key_0": tenant, "stale": delivery.stale, "now": now})
         return (yield self._text("delivery.list", delivery, now, ()).bind(values))
+
+    def _decided(self, text: Prepared, values: dict[str, Any]) -> Program[Rows]:
+        """One decision; outside of the caller's transactions a conflict with another one is no reason to give up (P7)."""
+        return (yield from trying_again(text.bind(values), alone=not self._in_transaction()))
 
     def _values(self, values: dict[str, Any]) -> dict[str, Any]:
         return values

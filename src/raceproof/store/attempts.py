@@ -7,7 +7,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from raceproof.attempts import Attempts, StartAnswer, WhenOpen, start_request
 from raceproof.driver import AsyncDriver, Driver
-from raceproof.look import read
+from raceproof.errors import CallError
 from raceproof.outcome import Key
 from raceproof.statement import Program, reading
 from raceproof.store.telling import Telling
@@ -34,6 +34,7 @@ class AttemptPrograms(Telling[D], Generic[D]):
     def _start_attempt(
         self, attempts: Attempts, owner: Any, key: Key, options: StartOptions
     ) -> Program[StartAnswer]:
+        _check(attempts)
         asked = start_request(attempts, owner, key, tenant=self._of(attempts, owner), **options)
         started = time.monotonic()
         answer = yield from self._driver.primitives.attempts.start(asked)
@@ -43,19 +44,21 @@ class AttemptPrograms(Telling[D], Generic[D]):
     def _current_attempt(
         self, attempts: Attempts, owner: Any, now: datetime | None
     ) -> Program[dict[str, Any] | None]:
+        _check(attempts)
         spec = attempts.lifecycle
         tenant = self._of(attempts, owner)
         anything = "-" if len(spec.key) == 1 else ("-",) * len(spec.key)
         asked = start_request(attempts, owner, anything, tenant=tenant, now=now)
-        parts = yield from reading(self._driver.primitives.attempts.current(asked))
-        if parts is None:
-            return None
-        own = tuple(parts)[1:] if spec.tenant else tuple(parts)
-        return (yield from read(self._driver.moves, spec, own if len(own) > 1 else own[0], tenant))
+        return (yield from reading(self._driver.primitives.attempts.current(asked)))
 
     def _of(self, attempts: Attempts, owner: Any) -> Any:
         """Where the owner is the tenant, its rows are meant."""
         return owner if attempts.lifecycle.tenant == attempts.owner else self._tenant
+
+
+def _check(attempts: Any) -> None:
+    if not isinstance(attempts, Attempts):
+        raise CallError(f"{attempts!r} is not a declaration of attempts; make one with Attempts(…)")
 
 
 class SyncAttempts(AttemptPrograms[Driver]):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
-from raceproof.deliveries import Delivery, DeliveryState, NotSent, NoTurn, Turn, turn_request
+from raceproof.deliveries import Delivery, DeliveryState, NotSent, NoTurn, Turn, TurnLost, turn_request
 from raceproof.deliveries.answer import user_key
 from raceproof.deliveries.outcome import MarkAnswer, Marked, TurnAnswer
 from raceproof.driver import AsyncDriver, Driver
@@ -29,6 +29,8 @@ from raceproof.store.telling import Telling
 D = TypeVar("D", bound=Driver | AsyncDriver)
 Probe = Callable[[Turn], bool | None]
 AsyncProbe = Callable[[Turn], Awaitable[bool | None]]
+_PATIENCE = 5.0
+"""Seconds that a cancelled call waits for its mark."""
 
 
 class TurnOptions(TypedDict, total=False):
@@ -79,8 +81,8 @@ class DeliveryPrograms(Telling[D], Generic[D]):
         asked = turn_request(delivery, key, tenant=self._tenant, by=by, now=now)
         state = DeliveryState.DELIVERED if arrived else DeliveryState.FAILED
         started = time.monotonic()
-        answer = yield from reading(
-            self._driver.primitives.deliveries.resolve(asked, state, f"resolved by {asked.by}")
+        answer = yield from self._driver.primitives.deliveries.resolve(
+            asked, state, f"resolved by {asked.by}"
         )
         self._tell_all("resolve", (answer,), asked.by, started)
         return answer
@@ -112,15 +114,28 @@ def _stays_in_doubt(turn: Turn) -> bool:
     return turn.in_doubt and (turn.move.state is not None or turn.move.policy == "probe")
 
 
-def _probed(turn: Turn, found: bool | None) -> Turn | DeliveryState:
-    """What a probe's word means: it did not arrive, so it is sent without doubt; or it did, or nobody can tell."""
-    if found is False:
-        return replace(turn, in_doubt=False)
-    return DeliveryState.DELIVERED if found else DeliveryState.UNCERTAIN
+_WORD = {True: DeliveryState.DELIVERED, False: DeliveryState.SENDING, None: DeliveryState.UNCERTAIN}
 
 
-def _no_turn_after(turn: Turn, state: DeliveryState) -> NoTurn:
-    return NoTurn(turn.key, turn.move, state, None if state is DeliveryState.UNCERTAIN else turn.by)
+def _state_told(turn: Turn, found: object) -> DeliveryState:
+    """What a probe's word means: it arrived; it did not, so it is sent, without doubt; or nobody can tell."""
+    if found is not None and not isinstance(found, bool):
+        raise CallError(
+            f"{turn.move}: a probe answers True, False or None, not {found!r}; on an async store it is a coroutine function"
+        )
+    return _WORD[found]
+
+
+def _after_probe(turn: Turn, state: DeliveryState, marked: Turn | MarkAnswer) -> TurnAnswer:
+    """Whose turn it is when the probe's word is written: somebody else may have taken it over meanwhile."""
+    match marked:
+        case TurnLost(state=found, by=by):
+            return NoTurn(turn.key, turn.move, found, by)
+        case Turn() if state is DeliveryState.SENDING:
+            return replace(marked, in_doubt=False)
+        case Turn() | Marked():
+            return NoTurn(turn.key, turn.move, state, None if state is DeliveryState.UNCERTAIN else turn.by)
+    return marked
 
 
 def _warn_unless_marked(turn: Turn, answer: Turn | MarkAnswer) -> None:
@@ -130,7 +145,11 @@ def _warn_unless_marked(turn: Turn, answer: Turn | MarkAnswer) -> None:
 
 
 def _check_probe(delivery: Delivery, probe: object) -> None:
-    if (delivery.policy == "probe") != (probe is not None):
+    if delivery.policy == "probe" and probe is None:
+        raise CallError(
+            f"{delivery}: its policy is 'probe': give probe=, which is asked whether an earlier try arrived"
+        )
+    if delivery.policy != "probe" and probe is not None:
         raise CallError(f"{delivery}: probe= goes with policy='probe', and its policy is {delivery.policy!r}")
 
 
@@ -189,15 +208,11 @@ class SyncDeliveries(DeliveryPrograms[Driver]):
         now = options.get("now")
         if isinstance(turn, Turn) and turn.in_doubt and probe is not None:
             try:
-                found = _probed(turn, probe(turn))
+                state = _state_told(turn, probe(turn))
             except BaseException as error:
                 self._end(turn, DeliveryState.UNCERTAIN, reason_of(error), now)
                 raise
-            if isinstance(found, DeliveryState):
-                self._driver.run(self._mark(turn, found, None, now))
-                turn = _no_turn_after(turn, found)
-            else:
-                turn = found
+            turn = _after_probe(turn, state, self._driver.run(self._mark(turn, state, None, now)))
         if not isinstance(turn, Turn):
             yield turn
             return
@@ -225,23 +240,23 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
 
     async def sending(self, turn: Turn, now: datetime | None = None) -> Turn | MarkAnswer:
         """The send begins, or goes on: the turn starts anew; use the one that comes back."""
-        return await self._driver.run(self._mark(turn, DeliveryState.SENDING, None, now))
+        return await self._marked(turn, DeliveryState.SENDING, None, now)
 
     async def delivered(self, turn: Turn, now: datetime | None = None) -> Turn | MarkAnswer:
         """It was sent."""
-        return await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
+        return await self._marked(turn, DeliveryState.DELIVERED, None, now)
 
     async def not_sent(
         self, turn: Turn, error: str | None = None, now: datetime | None = None
     ) -> Turn | MarkAnswer:
         """It was surely not sent: the next try may follow at once."""
-        return await self._driver.run(self._mark(turn, DeliveryState.FAILED, error, now))
+        return await self._marked(turn, DeliveryState.FAILED, error, now)
 
     async def uncertain(
         self, turn: Turn, error: str | None = None, now: datetime | None = None
     ) -> Turn | MarkAnswer:
         """Nobody knows whether it was sent; the policy decides what follows."""
-        return await self._driver.run(self._mark(turn, DeliveryState.UNCERTAIN, error, now))
+        return await self._marked(turn, DeliveryState.UNCERTAIN, error, now)
 
     async def resolve(
         self,
@@ -271,15 +286,11 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
         now = options.get("now")
         if isinstance(turn, Turn) and turn.in_doubt and probe is not None:
             try:
-                found = _probed(turn, await probe(turn))
+                state = _state_told(turn, await probe(turn))
             except BaseException as error:
                 await self._end(turn, DeliveryState.UNCERTAIN, reason_of(error), now)
                 raise
-            if isinstance(found, DeliveryState):
-                await self._driver.run(self._mark(turn, found, None, now))
-                turn = _no_turn_after(turn, found)
-            else:
-                turn = found
+            turn = _after_probe(turn, state, await self._marked(turn, state, None, now))
         if not isinstance(turn, Turn):
             yield turn
             return
@@ -288,22 +299,27 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
         except BaseException as error:
             await self._end(turn, _end_of(error), reason_of(error), now)
             raise
-        _warn_unless_marked(
-            turn, await self._driver.run(self._mark(turn, DeliveryState.DELIVERED, None, now))
-        )
+        _warn_unless_marked(turn, await self._marked(turn, DeliveryState.DELIVERED, None, now))
 
     async def _end(self, turn: Turn, state: DeliveryState, text: str, now: datetime | None) -> None:
-        # P14: a cancelled block still says how it ended; the mark names the fence, so it can harm nobody
-        await _finish(self._driver.run(self._mark(turn, state, text, now)), f"{turn} as {state}")
+        """Say how the turn has ended, in the course of an exception that must not be lost."""
+        try:
+            await self._marked(turn, state, text, now)
+        except Exception:
+            log.exception("could not mark %s as %s", turn, state)
 
+    async def _marked(
+        self, turn: Turn, state: DeliveryState, text: str | None, now: datetime | None
+    ) -> Turn | MarkAnswer:
+        """P14: what is known about a send is written, and its answer heard, also if the caller is cancelled meanwhile.
 
-async def _finish(work: Any, what: str) -> None:
-    """Run to the end, even if the caller is cancelled meanwhile; what fails is logged."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
-    except Exception:
-        log.exception("could not mark %s", what)
+        The mark names the fence, so it can harm nobody. A store that does not answer is not waited for without end.
+        """
+        task = asyncio.ensure_future(self._driver.run(self._mark(turn, state, text, now)))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task], timeout=_PATIENCE)
+            if not task.cancel() and not task.cancelled() and (error := task.exception()) is not None:
+                log.warning("could not mark %s as %s: %s", turn, state, error)
+            raise

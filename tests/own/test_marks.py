@@ -1,0 +1,41 @@
+"""A mark that PostgreSQL gives up for another transaction is written all the same: what was sent is known (P7)."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+
+from raceproof import Marked, Turn, bind
+from raceproof.testing import PostgresServer
+from tests.contract.grounds import Caller, PostgresGround
+from tests.contract.test_deliveries import pictures
+from tests.fix_waiting import until_blocked
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_who_changes_the_row_meanwhile_does_not_undo_a_mark(
+    postgres_server: PostgresServer, level: str
+) -> None:
+    """Where each statement is a transaction with a snapshot of its own, it is simply made again."""
+    settings: Any = {"default_transaction_isolation": level}
+    own = await asyncpg.connect(postgres_server.url, server_settings=settings)
+    beside = psycopg.connect(postgres_server.url, autocommit=True)
+
+    def run(text: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        cursor = beside.execute(text.encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
+
+    db = bind(own)
+    delivery, spec = pictures(PostgresGround(Caller(db), run), True)
+    turn = await db.take_turn(delivery, "a")
+    assert isinstance(turn, Turn)
+    with psycopg.connect(postgres_server.url) as rival:
+        rival.execute(f"UPDATE {spec.table} SET kind = 'y'".encode())
+        marking = asyncio.create_task(db.delivered(turn))
+        await until_blocked(run, spec.table)
+        rival.commit()
+        assert isinstance(await marking, Marked)
+    await own.close()
+    beside.close()
