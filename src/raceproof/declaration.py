@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from raceproof.declared_claims import check_claims, claims_from_dict
+from raceproof.declared_claims import check_claims, check_shared_columns, claims_from_dict
 from raceproof.errors import DeclarationError
 from raceproof.predicate import Comparison, from_data, predicates
-from raceproof.problems import Problems
+from raceproof.problems import Problems, listed, mapping, names, one_name, pair, settings
 from raceproof.quoting import identifier, literal, qualified
-from raceproof.spec import Claimable, Expiry, History, Move, Spec
+from raceproof.spec import Claimable, Expiry, History, Move, Spec, is_seconds
 
 S = TypeVar("S", bound=str)
 
@@ -42,8 +42,14 @@ def build_spec(
     _check_duplicates(problems, moves)
     own = {column for column in (*key, column, revision, tenant) if column is not None}
     for claim_name, claimable in (claims or {}).items():
-        check_claims(problems, claim_name, claimable, known, own)
+        check_claims(problems, claim_name, claimable, known, own, fence)
         problems.require(claim_name not in moves, f"{claim_name} is a move and a claim")
+        for way in (claimable.move, claimable.back, claimable.exhausted):
+            problems.require(
+                way is None or any(way is one for one in moves.values()),
+                f"claim {claim_name} has a move that is not one of its lifecycle: {way}",
+            )
+    check_shared_columns(problems, claims or {})
     dead_ends = tuple(s for s in statuses if not any(s in one.sources for one in moves.values()))
     for status in terminal or ():
         leaving = [one for one, m in moves.items() if status in m.sources]
@@ -57,6 +63,10 @@ def build_spec(
     reached = _reachable(initial, moves)
     for status in statuses:
         problems.require(status in reached, f"{status!r} cannot be reached from {', '.join(initial)}")
+    problems.require(
+        expires is None or (is_seconds(expires.open) and is_seconds(expires.ended)),
+        f"{expires} is not how long a row is kept; write seconds, more than 0 and a hundred years at most",
+    )
     qualified(table)
     if history:
         qualified(history.table)
@@ -152,10 +162,6 @@ def _reachable(initial: Iterable[str], moves: Mapping[str, Move[Any]]) -> set[st
         reached |= more
 
 
-def names(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
 _KEYS = frozenset(
     (
         "name",
@@ -178,52 +184,50 @@ _MOVE_KEYS = frozenset(("from", "to", "stamp", "sets", "where"))
 
 
 def spec_from_dict(data: Mapping[str, Any]) -> Spec[str]:
-    name = data.get("name")
+    name = mapping("a lifecycle", data).get("name")
     if not isinstance(name, str) or not name:
         raise DeclarationError('a lifecycle needs a name, as in name = "Command"')
-    _check_keys(f"lifecycle {name}", data, _KEYS, required=("table", "statuses", "moves"))
-    statuses = tuple(data["statuses"])
+    what = f"lifecycle {name}"
+    settings(what, data, _KEYS, required=("table", "statuses", "moves"))
+    statuses = tuple(listed(f"{what}: statuses", data["statuses"]))
     for status in statuses:
         literal(status)
     if not statuses or len(set(statuses)) != len(statuses):
         raise DeclarationError(f"lifecycle {name}: statuses must be given, each once")
     moves = {}
-    for move_name, one in data["moves"].items():
-        _check_keys(f"lifecycle {name}: move {move_name}", one, _MOVE_KEYS, required=("from", "to"))
-        where = [from_data(predicate) for predicate in one.get("where", ())]
-        moves[move_name] = Move(
-            names(one["from"]),
-            one["to"],
-            names(one.get("stamp", ())),
-            names(one.get("sets", ())),
-            predicates(where),
-        )
-    history = data.get("history")
+    for move_name, one in mapping(f"{what}: moves", data["moves"]).items():
+        moves[move_name] = _move_from_dict(f"{what}: move {move_name}", one)
     return build_spec(
         name=name,
         table=data["table"],
-        key=names(data.get("key", "id")),
+        key=names(f"{what}: key", data.get("key", "id")),
         column=data.get("column", "status"),
         statuses=statuses,
-        initial=names(data["initial"]) if "initial" in data else statuses[:1],
-        terminal=names(data["terminal"]) if "terminal" in data else None,
+        initial=names(f"{what}: initial", data["initial"]) if "initial" in data else statuses[:1],
+        terminal=names(f"{what}: terminal", data["terminal"]) if "terminal" in data else None,
         moves=moves,
         claims=claims_from_dict(name, data.get("claims", {}), moves),
         revision=data.get("revision"),
         fence=data.get("fence"),
         tenant=data.get("tenant"),
-        history=History(history) if isinstance(history, str) else History(**history) if history else None,
-        expires=Expiry(*data["expires"]) if "expires" in data else None,
+        history=_history_from_dict(f"{what}: history", data["history"]) if data.get("history") else None,
+        expires=Expiry(*pair(f"{what}: expires", data["expires"])) if "expires" in data else None,
     )
 
 
-def _check_keys(what: str, data: Any, known: frozenset[str], required: tuple[str, ...]) -> None:
-    if not isinstance(data, Mapping):
-        raise DeclarationError(f"{what}: must be a table of settings, not {data!r}")
-    for key in required:
-        if key not in data:
-            raise DeclarationError(f"{what}: {key} is missing")
-    if unknown := sorted(set(data) - known):
-        raise DeclarationError(
-            f"{what}: unknown setting {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-        )
+def _move_from_dict(what: str, data: Any) -> Move[str]:
+    one = settings(what, data, _MOVE_KEYS, required=("from", "to"))
+    where = [from_data(predicate) for predicate in listed(f"{what}: where", one.get("where", ()))]
+    return Move(
+        names(f"{what}: from", one["from"]),
+        one_name(f"{what}: to", one["to"]),
+        stamp=names(f"{what}: stamp", one.get("stamp", ())),
+        sets=names(f"{what}: sets", one.get("sets", ())),
+        where=predicates(where),
+    )
+
+
+def _history_from_dict(what: str, data: Any) -> History:
+    if isinstance(data, str):
+        return History(data)
+    return History(**settings(what, data, frozenset(("table", "losers"))))

@@ -82,14 +82,29 @@ def form_columns(form: Form) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*form.cleared, form.fence_column)))
 
 
+def form_roles(form: Form) -> tuple[tuple[str, str], ...]:
+    """The same, each with what it is for."""
+    match form:
+        case Columns():
+            return ((form.holder, "holder"), (form.until, "until"), (form.fence, "fence"))
+        case Timestamp():
+            return ((form.column, "timestamp"),)
+        case Marker():
+            return ((form.column, "marker"),)
+
+
+def is_form(form: Any) -> bool:
+    return isinstance(form, Columns | Timestamp | Marker)
+
+
 def form_to_data(form: Form) -> dict[str, Any]:
     return {"kind_of_form": form.kind_of_form, **asdict(form)}
 
 
 def form_from_data(data: Any) -> Form:
     """The way back from `form_to_data`."""
-    if isinstance(data, Columns | Timestamp | Marker):
-        return data
+    if is_form(data):
+        return data  # type: ignore[no-any-return]
     try:
         settings = dict(data)
         return _FORMS[settings.pop("kind_of_form", "columns")](**settings)

@@ -15,11 +15,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
-from raceproof.declaration import build_spec, names, spec_from_dict
+from raceproof.declaration import build_spec, spec_from_dict
 from raceproof.declared_claims import claimable
 from raceproof.errors import CallError, DeclarationError
-from raceproof.forms import Columns, Form
+from raceproof.forms import Form
 from raceproof.predicate import Where, predicates
+from raceproof.problems import names, one_name
 from raceproof.quoting import literal
 from raceproof.spec import Backoff, Claimable, Expiry, History, Move, Spec
 
@@ -38,7 +39,14 @@ def move(
     `stamp` columns get the store's clock, `sets` names the columns that a caller may set along with the move, and
     `where` are guards that must hold for every call.
     """
-    return Move(sources, to, names(stamp), names(sets), predicates(where))
+    what = f"move to {to!r}"
+    return Move(
+        names(what, sources),
+        one_name(f"{what}: to", to),
+        stamp=names(f"{what}: stamp", stamp),
+        sets=names(f"{what}: sets", sets),
+        where=predicates(where),
+    )
 
 
 def claim(
@@ -69,14 +77,14 @@ def claim(
         move,
         at=at,
         lease=lease,
-        form=form or Columns(),
+        form=form,
         order_by=order_by,
         serial=serial,
         where=where,
         attempts=attempts,
         cap=cap,
         after=after,
-        backoff=backoff or Backoff(),
+        backoff=backoff,
         back=back,
         exhausted=exhausted,
     )
@@ -110,11 +118,11 @@ class Lifecycle(Generic[S]):
         cls.spec = build_spec(
             name=cls.__name__,
             table=table,
-            key=names(key),
+            key=names(f"lifecycle {cls.__name__}: key", key),
             column=column,
             statuses=statuses,
-            initial=statuses[:1] if initial is None else names(initial),
-            terminal=None if terminal is None else names(terminal),
+            initial=statuses[:1] if initial is None else names(f"lifecycle {cls.__name__}: initial", initial),
+            terminal=None if terminal is None else names(f"lifecycle {cls.__name__}: terminal", terminal),
             moves={name: value for name, value in vars(cls).items() if isinstance(value, Move)},
             claims={name: value for name, value in vars(cls).items() if isinstance(value, Claimable)},
             revision=revision,

@@ -163,7 +163,12 @@ def sql(fragment: str, **parameters: Any) -> Fragment:
 
 def predicates(where: Where) -> tuple[Predicate, ...]:
     """One predicate or several, always as a tuple."""
-    found = (where,) if isinstance(where, Predicate) else tuple(where)
+    try:
+        found = (where,) if isinstance(where, Predicate) else tuple(where)
+    except TypeError:
+        if isinstance(where, Iterable):
+            raise
+        found = (where,)
     for predicate in found:
         if not isinstance(predicate, Predicate):
             raise DeclarationError(f"where= takes column(…) comparisons and sql(…), not {predicate!r}")
@@ -183,9 +188,9 @@ def to_data(predicate: Predicate) -> list[Any]:
             raise DeclarationError(f"{predicate} belongs to a call, not to a declaration")
 
 
-def from_data(data: Iterable[Any]) -> Predicate:
+def from_data(data: Any) -> Predicate:
     """The way back from `to_data`."""
-    match list(data):
+    match list(data) if isinstance(data, list | tuple) else data:
         case [str(name), ("is null" | "is not null") as operator]:
             return Comparison(name, operator)
         case [str(name), ("=" | "<>" | "<" | "<=" | ">" | ">=") as operator, value]:

@@ -39,6 +39,7 @@ def parameter(name: str) -> str:
 
 def split_qualified(name: str) -> tuple[str, ...]:
     """Split `schema.table` at the dots outside double quotes: `audit."odd.name"` is `audit`, `odd.name`."""
+    _clean(name, "a table name")
     parts: list[str] = []
     current: list[str] = []
     quoted = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from raceproof.errors import CallError
+from raceproof.errors import CallError, DeclarationError, RaceproofError
 from raceproof.forms import Columns, Form, form_to_data
 from raceproof.predicate import Predicate, to_data
 
@@ -15,6 +15,26 @@ S = TypeVar("S", bound=str)
 
 LONGEST = 100 * 366 * 86400.0
 """Seconds that a lease or a rest may last: a hundred years on, every store still has a time, and compares it."""
+
+
+def is_seconds(value: object, *, zero: bool = False) -> bool:
+    """Whether this is a time with an end, by which every store can count: a number of seconds, and of some."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 < value <= LONGEST or (zero and value == 0)
+
+
+def is_count(value: object) -> bool:
+    """Whether this is a whole number of times, one at least."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def check_seconds(what: str, value: object, error: type[RaceproofError] = DeclarationError) -> None:
+    """P3: nothing lasts for ever, and nothing is over at once."""
+    if not is_seconds(value):
+        raise error(
+            f"{what}={value!r} is not a time; give seconds as a number, more than 0 and a hundred years at most"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from raceproof import (
     Leading,
     Lease,
     Led,
+    Lifecycle,
     Lost,
     Marked,
     Missing,
@@ -30,6 +31,7 @@ from raceproof import (
     Turn,
     TurnLost,
     Unknown,
+    move,
 )
 from tests.unit.test_lifecycle import Parcel, Status
 
@@ -48,7 +50,14 @@ ANSWERS: list[Answer[Any, Any]] = [
 ids = ["moved", "already", "refused by status", "refused by guard", "missing", "lost", "unknown", "conflict"]
 
 LEASE, PICTURE = Lease("bot"), Delivery("picture", "pictures")
-PARCELS = Attempts(Parcel, owner="who", supersede=Parcel.finish)
+
+
+class Errand(Lifecycle[Status], table="errands"):
+    send = move(Status.NEW, to=Status.SENT)
+    end = move(Status.NEW, Status.SENT, to=Status.DONE)
+
+
+PARCELS = Attempts(Errand, owner="who", supersede=Errand.end)
 OTHERS: list[Any] = [
     Leading(LEASE, "ann", 1, 0.0),
     SteppedDown(LEASE, "ann", 1),

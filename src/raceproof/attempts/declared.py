@@ -8,7 +8,7 @@ from raceproof.errors import DeclarationError
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.moves.request import key_text
 from raceproof.quoting import identifier
-from raceproof.spec import Move, Spec
+from raceproof.spec import Move, Spec, check_seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,14 @@ class Attempts:
             problem = f"{self.supersede} must lead to an end, not to {self.supersede.target!r}"
         elif missing := [status for status in self.open if status not in self.supersede.sources]:
             problem = f"{self.supersede} must lead from every open status, also from {', '.join(missing)}"
+        elif self.supersede.where:
+            # P9: refused by it, the old one would stay open beside the new one
+            problem = f"{self.supersede} must have no where=, which could keep an open attempt open"
+        elif aside := self._aside:
+            problem = (
+                f"{', '.join(aside)} is where claims set rows aside, and an open status: with expires= Redis would keep "
+                "such a row longer than the pointer to it; let exhausted= lead to an end"
+            )
         elif self.link is not None and self.link not in self.supersede.sets:
             problem = f"link={self.link!r} must be one of the columns that {self.supersede} sets"
         elif self.ttl is not None and self.started is None:
@@ -58,6 +66,8 @@ class Attempts:
             problem = "expire= needs ttl=, the time after which an attempt is over"
         if problem:
             raise DeclarationError(f"attempts of {spec}: {problem}")
+        if self.ttl is not None:
+            check_seconds(f"attempts of {spec}: ttl", self.ttl)
 
     @cached_property
     def lifecycle(self) -> Spec[Any]:
@@ -82,6 +92,12 @@ class Attempts:
         """The statuses of an attempt that has not ended."""
         spec = self.lifecycle
         return tuple(status for status in spec.statuses if status not in spec.terminal)
+
+    @property
+    def _aside(self) -> list[str]:
+        """Open statuses whose rows Redis keeps from the day that they were set aside, and the pointer from its start."""
+        spec = self.lifecycle
+        return [str(status) for status in self.open if spec.expires and str(status) in spec.ended]
 
     def __str__(self) -> str:
         return f"{self.lifecycle.name}.attempt"

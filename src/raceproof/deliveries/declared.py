@@ -10,6 +10,7 @@ from typing import Any, Literal
 from raceproof.errors import DeclarationError
 from raceproof.moves.request import key_text, keyed_parts
 from raceproof.quoting import identifier, qualified
+from raceproof.spec import check_seconds
 
 Policy = Literal["resend", "hold", "probe"]
 
@@ -61,10 +62,7 @@ class Delivery:
             raise DeclarationError(
                 f"delivery {self.name}: policy is resend, hold or probe, not {self.policy!r}"
             )
-        if not self.stale > 0:
-            raise DeclarationError(
-                f"delivery {self.name}: stale={self.stale} would take every sender for gone"
-            )
+        check_seconds(f"delivery {self.name}: stale", self.stale)
 
     def __str__(self) -> str:
         return self.name

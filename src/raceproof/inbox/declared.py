@@ -5,7 +5,8 @@ from functools import cached_property
 from typing import Any
 
 from raceproof.declaration import spec_from_dict
-from raceproof.spec import Backoff, Claimable, Move, Spec
+from raceproof.errors import DeclarationError
+from raceproof.spec import Backoff, Claimable, Move, Spec, check_seconds, is_count
 
 _DAY = 86400.0
 
@@ -24,6 +25,18 @@ class Inbox:
     attempts: int = 10
     backoff: Backoff = field(default_factory=Backoff)
     keep: float = 30 * _DAY
+
+    def __post_init__(self) -> None:
+        # P8: an event that is not remembered would be worked on again
+        check_seconds(f"{self}: keep", self.keep)
+        check_seconds(f"{self}: lease", self.lease)
+        if not is_count(self.attempts):
+            raise DeclarationError(
+                f"{self}: attempts={self.attempts!r} is not a number of tries; give 1 or more"
+            )
+        if not isinstance(self.backoff, Backoff):
+            raise DeclarationError(f"{self}: backoff={self.backoff!r} is not Backoff(first, most)")
+        _ = self.lifecycle  # what else cannot work is told now, not at the first call
 
     @cached_property
     def lifecycle(self) -> Spec[str]:

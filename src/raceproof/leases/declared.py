@@ -5,6 +5,7 @@ from typing import Any
 
 from raceproof.errors import DeclarationError
 from raceproof.quoting import literal, qualified
+from raceproof.spec import check_seconds
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,7 @@ class Lease:
         qualified(self.table)
         if not self.name:
             raise DeclarationError("a lease needs a name")
-        if not self.seconds > 0:
-            raise DeclarationError(f"lease {self.name}: {self.seconds} seconds would be over at once")
+        check_seconds(f"lease {self.name}: seconds", self.seconds)
 
     def __str__(self) -> str:
         return f"lease {self.name}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from raceproof.errors import DeclarationError
 from raceproof.leases import Leading, Lease
+from raceproof.spec import check_seconds, is_count
 from raceproof.store import AsyncStore
 
 
@@ -18,8 +19,11 @@ class Limit:
     table: str = "raceproof_lease"
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise DeclarationError(f"limit {self.name}: at most {self.most} would be nobody")
+        if not is_count(self.most):
+            raise DeclarationError(
+                f"limit {self.name}: most={self.most!r} is not a number of slots; give 1 or more"
+            )
+        check_seconds(f"limit {self.name}: seconds", self.seconds)
 
     async def take(self, db: AsyncStore, by: str) -> "Slot | None":
         """A slot, or None if all are taken."""

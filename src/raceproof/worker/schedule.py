@@ -17,7 +17,7 @@ from raceproof.outcome import Claim
 from raceproof.predicate import column
 from raceproof.quoting import qualified
 from raceproof.reason import reason_of
-from raceproof.spec import Claimable, Move, Spec
+from raceproof.spec import Claimable, Move, Spec, check_seconds
 from raceproof.store import AsyncStore
 from raceproof.worker.finishing import Failure
 from raceproof.worker.worker import Worker
@@ -31,6 +31,10 @@ class Schedules:
 
     table: str = "raceproof_schedule"
     lease: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_seconds(f"schedules {self.table}: lease", self.lease)
+        _ = self.lifecycle  # a table that cannot be is told now, not at the first call
 
     @cached_property
     def lifecycle(self) -> Spec[str]:
@@ -81,8 +85,7 @@ class Scheduler:
 
     def every(self, seconds: float, name: str, job: Job) -> None:
         """Run `job` every so many seconds, from the end of one run to the start of the next."""
-        if not seconds > 0:
-            raise CallError(f"schedule {name}: every {seconds} s would be all the time")
+        check_seconds(f"schedule {name}: every", seconds, CallError)
         if name in self._jobs:
             raise CallError(f"schedule {name} is there already")
         self._jobs[name] = (float(seconds), job)
