@@ -7,10 +7,12 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from raceproof import Lifecycle, spec_of
+from raceproof import Lifecycle, attempt_index_ddl, spec_of
 from raceproof.guard import guard_ddl
 from tests.cli.conftest import APP, Cli
 from tests.cli.declared import Job
+from tests.cli.fix_working import Place
+from tests.cli.working import logins
 
 
 def execute(url: str, text: str) -> None:
@@ -82,3 +84,77 @@ def test_guards_of_another_declaration_are_found(cli: Cli, postgres_url: str) ->
         connection.execute(guard_ddl(Lifecycle.from_dict(older), "postgres").encode())
     result = cli("verify", "--app", APP, "--url", postgres_url, "Job")
     assert (result.exit_code, "the guards are of another declaration" in result.stdout) == (6, True)
+
+
+DRIFTS = {
+    "bot_lease": ("DROP TABLE work_leases", "table work_leases does not exist"),
+    "events": ("DROP TABLE work_inbox", "table work_inbox does not exist"),
+    "pictures": ("DROP TABLE work_pictures", "table work_pictures does not exist"),
+    "pictures column": ("ALTER TABLE work_pictures DROP COLUMN tries", "table work_pictures lacks tries"),
+    "events column": ("ALTER TABLE work_inbox DROP COLUMN headers", "table work_inbox lacks headers"),
+    "bot_lease column": ("ALTER TABLE work_leases DROP COLUMN epoch", "table work_leases lacks epoch"),
+    "logins column": ("ALTER TABLE work_logins DROP COLUMN began_at", "table work_logins lacks began_at"),
+    "logins": ("DROP TABLE work_logins", "table work_logins does not exist"),
+}
+
+
+@pytest.mark.parametrize("planted", DRIFTS)
+def test_what_is_declared_beside_lifecycles_is_verified_too(cli: Cli, sql_place: Place, planted: str) -> None:
+    """Deliveries, attempts, leases and inboxes: by name, or all of them."""
+    name = planted.split()[0]
+    assert cli("verify", *sql_place.target, name).exit_code == 0
+    change, what = DRIFTS[planted]
+    sql_place.raw.execute(change)
+    for names in ((), (name,)):
+        result = cli("verify", *sql_place.target, *names)
+        assert result.exit_code == 6
+        assert f"✗ {what}" in result.stdout
+
+
+def test_a_missing_index_of_attempts_is_a_warning(cli: Cli, sql_place: Place) -> None:
+    """With the statement that makes it; an owner could have two open ones by raw SQL."""
+    result = cli("verify", *sql_place.target, "logins", "-o", "jsonl")
+    (found,) = [line for line in map(json.loads, result.stdout.splitlines()) if line["level"] == "warning"]
+    assert found["attempts"] == "logins"
+    assert found["what"].startswith("no unique index on owner")
+    assert found["repair"] == attempt_index_ddl(logins, sql_place.db.dialect)  # type: ignore[arg-type]
+    sql_place.raw.execute(found["repair"])
+    assert cli("verify", *sql_place.target, "logins", "--strict").exit_code == 0
+
+
+def test_an_inbox_is_verified_with_its_lifecycle(cli: Cli, sql_place: Place) -> None:
+    """Its index is missed, its guards are not: nobody else writes a table of ours."""
+    sql_place.raw.execute("DROP INDEX work_inbox_work")
+    result = cli("verify", *sql_place.target, "events")
+    assert "! no index serves the claim Inbox.work" in result.stdout
+    assert "guards" not in result.stdout
+    assert result.stdout.count("has all declared columns") == 1
+
+
+def test_moments_that_depend_on_the_session_are_found(cli: Cli, postgres_place: Place) -> None:
+    """Those of a delivery and of an attempt: a session of another zone would take over at once."""
+    execute = postgres_place.raw.execute
+    execute("ALTER TABLE work_pictures ALTER delivering_at TYPE timestamp, ALTER delivered_at TYPE timestamp")
+    execute("ALTER TABLE work_logins ALTER began_at TYPE timestamp")
+    result = cli("verify", *postgres_place.target, "logins", "pictures", "-o", "jsonl")
+    lines = [line for line in map(json.loads, result.stdout.splitlines()) if "time zone" in line["what"]]
+    assert [line["what"].split()[0] for line in lines] == ["began_at", "delivered_at", "delivering_at"]
+    for line in lines:
+        execute(line["repair"])
+    assert "time zone" not in cli("verify", *postgres_place.target, "logins", "pictures").stdout
+
+
+def test_the_fence_of_a_delivery_is_not_rounded(cli: Cli, postgres_place: Place) -> None:
+    """When it was delivered may be; that is not compared."""
+    alter = "ALTER TABLE work_pictures ALTER delivering_at TYPE timestamptz(0), ALTER delivered_at TYPE timestamptz(0)"
+    postgres_place.raw.execute(alter)
+    result = cli("verify", *postgres_place.target, "pictures")
+    assert result.exit_code == 6
+    assert "✗ delivering_at is a fence and is rounded" in result.stdout
+    assert "delivered_at" not in result.stdout
+
+
+def test_a_hash_has_nothing_that_could_drift(cli: Cli, valkey_place: Place) -> None:
+    """Whatever is declared."""
+    result = cli("verify", *valkey_place.target)
+    assert (result.exit_code, "✗" in result.stdout, "!" in result.stdout) == (0, False, False)

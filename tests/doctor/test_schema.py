@@ -121,6 +121,25 @@ def test_a_key_that_is_not_unique_is_found(ill_postgres: Ill) -> None:
     assert ill_postgres.diagnose().healthy
 
 
+def test_moments_that_depend_on_the_session_are_found(ill_postgres: Ill) -> None:
+    """Of a delivery and of attempts too, and a fence that is rounded; each with its repair."""
+    change = (
+        "ALTER TABLE ill_pictures ALTER delivering_at TYPE timestamp(0), ALTER delivered_at TYPE timestamp"
+    )
+    ill_postgres.run(change)
+    ill_postgres.run("ALTER TABLE ill_logins ALTER began_at TYPE timestamp")
+    found = ill_postgres.diagnose().problems
+    assert {(one.check, one.level, one.target, one.what.partition(":")[0]) for one in found} == {
+        ("schema", "warning", "pictures", "delivering_at has no time zone"),
+        ("schema", "warning", "pictures", "delivered_at has no time zone"),
+        ("schema", "warning", "logins", "began_at has no time zone"),
+        ("schema", "error", "pictures", "delivering_at is a fence and is rounded"),
+    }
+    for problem in found:
+        ill_postgres.paste(problem)
+    assert ill_postgres.diagnose().healthy
+
+
 async def test_an_async_store_is_diagnosed_and_fixed_alike(ill: Ill) -> None:
     """The same problems, and the safe repairs done by the library itself; what is not safe is left."""
     things = (Job, Login, logins, pictures, bot, letters)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from raceproof import Finding, Spec
+from raceproof import Finding, Lifecycle, Spec
 from tests.contract.grounds import fresh_name
 from tests.contract.orders import orders
 from tests.guard.fix_guarded import Guarded, GuardedPostgres, renamed
@@ -188,3 +188,41 @@ def test_disabled_guards_are_found(on_postgres: GuardedPostgres, how: str) -> No
     assert (found.level, found.what) == ("error", "the guards are disabled")
     on_postgres.run(found.repair)
     assert problems(on_postgres, order) == []
+
+
+def timed(on_postgres: GuardedPostgres, kind: str) -> Spec[str]:
+    """A lifecycle whose claim is one timestamp, in a column of this type."""
+    form = {"kind_of_form": "timestamp", "column": "started_at"}
+    data: dict[str, Any] = {"name": "Job", "table": fresh_name("jobs"), "statuses": ["NEW", "DONE"]}
+    data |= {"moves": {"finish": {"from": ["NEW"], "to": "DONE"}}}
+    data |= {"claims": {"work": {"at": "NEW", "lease": 30, "form": form}}}
+    return on_postgres.guarded(Lifecycle.from_dict(data), {"started_at": kind})
+
+
+@pytest.mark.parametrize("digits", range(6))
+def test_a_fence_that_the_column_rounds_is_found(on_postgres: GuardedPostgres, digits: int) -> None:
+    """Two claims of one moment would have one fence, and the first could write as the second."""
+    job = timed(on_postgres, f"timestamptz({digits})")
+    found = next(one for one in problems(on_postgres, job) if one.level == "error")
+    assert found.what == "started_at is a fence and is rounded: two holders could have the same"
+    assert found.evidence == f"it is timestamp({digits}) with time zone"
+    on_postgres.run(found.repair)
+    assert not any("started_at" in one.what for one in problems(on_postgres, job))
+
+
+@pytest.mark.parametrize(
+    ("kind", "levels"),
+    [
+        ("timestamptz", []),
+        ("timestamptz(6)", []),
+        ("timestamp", ["warning"]),
+        ("timestamp(6)", ["warning"]),
+        ("timestamp(3)", ["warning", "error"]),
+    ],
+)
+def test_a_fence_is_a_moment_for_every_session(
+    on_postgres: GuardedPostgres, kind: str, levels: list[str]
+) -> None:
+    """Without a zone, a claim would be over at once for a session of another one."""
+    job = timed(on_postgres, kind)
+    assert [one.level for one in problems(on_postgres, job) if "started_at" in one.what] == levels

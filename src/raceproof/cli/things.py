@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import click
 
 from raceproof import Attempts, Claimable, Delivery, Inbox, Lease, Lifecycle, Spec
-from raceproof.cli.target import import_app, need_apps, read_toml
+from raceproof.cli.target import find_lifecycles, import_app, need_apps, read_toml
 
 T = TypeVar("T")
 Thing = Spec[Any] | Claimable[Any] | Delivery | Attempts | Lease | Inbox
@@ -25,6 +25,8 @@ WORDS: dict[type[Any], str] = {
     Lease: "lease",
     Inbox: "inbox",
 }
+BESIDE = (Delivery, Attempts, Lease, Inbox)
+"""What is declared beside lifecycles."""
 _FOUND_IN_MODULES = (type, *WORDS)
 
 
@@ -47,6 +49,19 @@ def find_things(apps: Sequence[str], names: Sequence[str], *kinds: type[Any]) ->
         need_apps(apps)
         return _distinct(target for app in apps for target in _of_kinds(_at(app), kinds))
     return _distinct(target for name in names for target in _named(apps, name, kinds))
+
+
+def find_declared(
+    apps: Sequence[str], names: Sequence[str]
+) -> tuple[list[Spec[Any]], list[Target[Delivery | Attempts | Lease | Inbox]]]:
+    """Lifecycles, with their claims, and what is declared beside them."""
+    if not names:
+        others = find_things(apps, (), *BESIDE) if apps else []
+        alone = others and not find_things(apps, (), Spec)
+        return [] if alone else find_lifecycles(apps), others
+    listed = find_things(apps, names, Spec, *BESIDE)
+    specs = [target.thing for target in listed if isinstance(target.thing, Spec)]
+    return specs, [target for target in listed if not isinstance(target.thing, Spec)]
 
 
 def find_thing(apps: Sequence[str], name: str, kind: type[T]) -> Target[T]:

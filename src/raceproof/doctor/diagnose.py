@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 from raceproof.attempts import Attempts
 from raceproof.deliveries import Delivery
 from raceproof.doctor import redis, rows, schema, server, work
-from raceproof.doctor.columns import table_of
 from raceproof.doctor.finding import Checked, Diagnosis, Problem, Subject, Thing
 from raceproof.doctor.patient import Patient, subjects_of
 from raceproof.errors import CallError
@@ -17,6 +16,7 @@ from raceproof.leases import Lease
 from raceproof.spec import Spec
 from raceproof.statement import Program, reading
 from raceproof.store import AsyncStore, Store
+from raceproof.verify.needed import table_of
 
 _CANCELLED = "57014"
 

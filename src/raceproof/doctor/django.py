@@ -15,12 +15,12 @@ from django.apps import apps
 from django.core import checks
 from django.db import connections
 
-from raceproof.doctor.columns import columns_of
 from raceproof.doctor.diagnose import diagnose
 from raceproof.doctor.finding import Problem, Thing
 from raceproof.doctor.patient import subjects_of
 from raceproof.spec import Spec
 from raceproof.stores.bind import bind
+from raceproof.verify.needed import columns_of
 
 _NUMBERS = {
     "schema": 11,

@@ -15,6 +15,7 @@ from raceproof.lifecycle import spec_of
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import BEGIN, Prepared, Program, Statement, T, templates, transaction
 from raceproof.store import AsyncStore, Store
+from raceproof.verify import Catalog
 
 _TIMEOUT = "SET LOCAL statement_timeout = '{}ms'"
 
@@ -47,6 +48,11 @@ class Patient:
     @property
     def dialect(self) -> Any:
         return self.store.dialect
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the database knows of its tables."""
+        return Catalog(self.dialect, self.driver.moves.style)
 
     @property
     def tenant(self) -> Any:

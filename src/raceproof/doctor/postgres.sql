@@ -35,18 +35,6 @@ WHERE found.rp_number > 1
 ORDER BY {found_owner}, found.rp_began, {found_keys}
 LIMIT {$limit}
 
--- The columns and the WHERE of each unique index.
--- name: doctor.unique
-SELECT array_agg(a.attname::text ORDER BY k.place), pg_get_expr(i.indpred, i.indrelid)
-FROM pg_index i
-CROSS JOIN unnest(i.indkey::int[]) WITH ORDINALITY AS k (number, place)
-LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND k.number > 0
-WHERE i.indrelid = {$relation}::bigint::oid
-  AND i.indisunique
-  AND i.indisvalid
-  AND k.place <= i.indnkeyatts
-GROUP BY i.indexrelid, i.indpred, i.indrelid
-
 -- name: doctor.clock
 SELECT extract(epoch FROM clock_timestamp())::float8
 

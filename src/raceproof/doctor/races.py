@@ -10,7 +10,6 @@ from typing import Any
 
 from raceproof.doctor.finding import Subject, Thing
 from raceproof.doctor.patient import Patient, subjects_of
-from raceproof.doctor.schema import columns
 from raceproof.doctor.walk import pattern
 from raceproof.inbox import Inbox
 from raceproof.look import moment
@@ -73,7 +72,7 @@ def _races(patient: Patient, specs: list[Spec[Any]]) -> Program[list[Race]]:
             found += yield from _on_redis(patient, spec)
     else:
         for table in dict.fromkeys(spec.history.table for spec in specs if spec.history):
-            if not (yield from columns(patient, table)):
+            if not (yield from patient.catalog.columns(table)):
                 continue  # for the doctor to tell
             text = patient.text("snapshot.races", {"history": qualified(table)})
             for lifecycle, key, move, outcome, before, after, actor, reason, at in (

@@ -1,6 +1,5 @@
 """Rows that should not be, in SQL: at a status that is not declared, or a second open attempt of an owner."""
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -8,17 +7,13 @@ from typing import Any
 from raceproof.attempts import Attempts
 from raceproof.doctor.finding import Problem, Repair, Subject, command, sql
 from raceproof.doctor.patient import Patient
-from raceproof.doctor.schema import catalog, placed, relation_of
 from raceproof.doctor.work import as_argument
 from raceproof.guard import drop_ddl, guard_ddl, guard_name
 from raceproof.moves.request import KeyParts, key_text
 from raceproof.quoting import identifier, literal, qualified
-from raceproof.schema import attempt_index_ddl
 from raceproof.spec import Spec
 from raceproof.statement import Program, templates
-
-_LITERAL = re.compile(r"'((?:[^']|'')*)'")
-_WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
+from raceproof.verify import has_index, no_index
 
 
 def strangers(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
@@ -123,10 +118,10 @@ def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[li
             for owner, status, began, *key in found
         )[: patient.limit]  # fmt: skip
         problems.append(several(patient, subject, attempts, rows, len(found) > patient.limit))
-    if not (yield from _has_index(patient, attempts)):
-        what = f"no unique index on {', '.join(attempts.owner_columns)}: raw SQL can give an owner a second open attempt"
-        repair = sql(attempt_index_ddl(attempts, patient.dialect), safe=not found)
-        problems.append(Problem("index", "warning", subject.name, what, repair=repair))
+    if not (yield from has_index(patient.catalog, attempts)):
+        one = no_index(patient.catalog, attempts)
+        repair = sql(one.repair, safe=not found)
+        problems.append(Problem("index", "warning", subject.name, one.what, repair=repair))
     return problems
 
 
@@ -174,29 +169,6 @@ def _supersede(
 
 def _parts(spec: Spec[Any], row: dict[str, Any]) -> KeyParts:
     return tuple(row[column] for column in spec.key_columns)
-
-
-def _has_index(patient: Patient, attempts: Attempts) -> Program[bool]:
-    spec = attempts.lifecycle
-    found: list[tuple[list[str | None], str | None]] = []
-    if patient.dialect == "postgres":
-        relation = yield from relation_of(patient, spec.table)
-        rows = yield patient.text("doctor.unique", {}).bind({"relation": relation})
-        found = [(list(names), where) for names, where in rows]
-    else:
-        rows = yield patient.text("doctor.unique", catalog(spec.table)).bind(placed(spec.table))
-        for names, made in rows:
-            listed: list[str | None] = [*str(names).split("\0")]
-            found.append((listed, _WHERE.split(made, maxsplit=1)[-1] if made else None))
-    wanted = sorted(attempts.owner_columns)
-    return any(sorted(map(str, names)) == wanted and _covers(where, attempts) for names, where in found)
-
-
-def _covers(where: str | None, attempts: Attempts) -> bool:
-    if where is None:
-        return True
-    named = {text.replace("''", "'") for text in _LITERAL.findall(where)}
-    return {str(status) for status in attempts.open} <= named and "<>" not in where
 
 
 def _slots(spec: Spec[Any]) -> dict[str, str]:

@@ -2,70 +2,34 @@
 
 from typing import Any
 
-from raceproof.attempts import Attempts
-from raceproof.doctor.columns import Tabled, adding, columns_of, creating, statements, table_of
 from raceproof.doctor.finding import Problem, Repair, Subject, sql
 from raceproof.doctor.patient import Patient
 from raceproof.guard import guard_ddl, guard_name
 from raceproof.inbox import Inbox
 from raceproof.leases import Lease
-from raceproof.quoting import identifier, literal, qualified, split_qualified
+from raceproof.quoting import identifier, literal, qualified
 from raceproof.schema import history_ddl
 from raceproof.spec import Spec
 from raceproof.statement import Program, T, templates
-from raceproof.verify import Finding, verify
+from raceproof.verify import Finding, table_findings, verify
+from raceproof.verify.needed import Tabled, adding, columns_of, statements, table_of
 
 _NO_GUARDS = "no guards"
-_VERIFY = "raceproof.verify"
 
 
 def table(patient: Patient, subject: Subject, thing: Tabled) -> Program[list[Problem]]:
-    """The table is there, with its columns."""
+    """The table is there, with its columns, and they can keep what is written there."""
     name = table_of(thing)
-    there = yield from columns(patient, name)
-    needed = columns_of(thing)
-    if isinstance(thing, Attempts):  # what its lifecycle needs is told with that
-        needed = {column: needed[column] for column in needed if column not in columns_of(thing.lifecycle)}
-    missing = [column for column in needed if column not in there]
-    if not missing or (isinstance(thing, Attempts) and not there):
-        return []
-    patient.ailing.add(name)
-    if there:
-        what, repair = f"table {name} lacks {', '.join(missing)}", adding(thing, missing, patient.dialect)
-        return [_drift(subject, what, sql(*repair))]
-    made = creating(thing, patient.dialect)  # type: ignore[arg-type]
-    return [
-        _drift(subject, f"table {name} does not exist", sql(*made, safe=isinstance(thing, Lease | Inbox)))
-    ]
-
-
-def columns(patient: Patient, name: str) -> Program[set[str]]:
-    """The columns of a table; none if it does not exist."""
-    text = patient.text("verify.columns", {}, _VERIFY)
-    place: dict[str, Any] = placed(name)
-    if patient.dialect == "postgres":
-        place = {"relation": (yield from relation_of(patient, name))}
-        if place["relation"] is None:
-            return set()
-    return {found for found, *_ in (yield text.bind(place))}
-
-
-def relation_of(patient: Patient, name: str) -> Program[Any]:
-    """What PostgreSQL calls a table; None if there is none."""
-    rows = yield patient.text("verify.table", {}, _VERIFY).bind({"table": qualified(name)})
-    return rows[0][0]
-
-
-def placed(name: str) -> dict[str, str | None]:
-    """What SQLite calls a table."""
-    *schema, bare = split_qualified(name)
-    return {"table": bare, "schema": schema[-1] if schema else None}
-
-
-def catalog(name: str) -> dict[str, str]:
-    """Where SQLite keeps what it knows of a table."""
-    *schema, _ = split_qualified(name)
-    return {"catalog": ".".join(identifier(part) for part in (*schema, "sqlite_master"))}
+    findings: list[Finding] = yield from table_findings(patient.catalog, thing)
+    found = []
+    for one in findings:
+        if one.level == "ok":
+            continue
+        if one.what.startswith(f"table {name} "):
+            patient.ailing.add(name)
+        made = one.what.endswith(" does not exist") and isinstance(thing, Lease | Inbox)
+        found.append(_problem(subject, one, sql(*statements(one.repair), safe=made)))
+    return found
 
 
 def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
@@ -73,7 +37,7 @@ def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[li
     found = []
     if isinstance(subject.thing, Spec):
         found += yield from table(patient, subject, spec)
-    if spec.table in patient.ailing and not (yield from columns(patient, spec.table)):
+    if spec.table in patient.ailing and not (yield from patient.catalog.columns(spec.table)):
         return found
     checks = verify(patient.dialect, patient.driver.moves.style, spec)
     findings: list[Finding] = yield from _leaving_out("verify.strangers", checks)
@@ -83,7 +47,7 @@ def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[li
         if one.what.startswith(_NO_GUARDS) and not isinstance(subject.thing, Spec):
             continue
         if one.level != "ok" and not one.what.startswith((f"table {spec.table} ", "the history ")):
-            found.append(_problem(patient, subject, spec, one))
+            found.append(_problem(subject, one, _repair(patient, spec, one)))
     return found + (yield from _history(patient, subject, spec))
 
 
@@ -98,7 +62,7 @@ def _leaving_out(name: str, program: Program[T]) -> Program[T]:
         return result
 
 
-def _problem(patient: Patient, subject: Subject, spec: Spec[Any], one: Finding) -> Problem:
+def _problem(subject: Subject, one: Finding, repair: Repair) -> Problem:
     check = "guard" if "guards" in one.what else "index" if "index" in one.what else "schema"
     return Problem(
         check,
@@ -106,7 +70,7 @@ def _problem(patient: Patient, subject: Subject, spec: Spec[Any], one: Finding) 
         subject.name,
         one.what,
         ({"found": one.evidence},) if one.evidence else (),
-        repair=_repair(patient, spec, one),
+        repair=repair,
     )
 
 
@@ -142,7 +106,7 @@ def _history(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[lis
     if history is None or history.table in patient.histories:
         return []
     patient.histories.add(history.table)
-    there = yield from columns(patient, history.table)
+    there = yield from patient.catalog.columns(history.table)
     ddl = statements(history_ddl(spec, patient.dialect))
     if not there:
         what = f"the history {history.table} does not exist: no move would succeed"
@@ -162,11 +126,9 @@ def _history(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[lis
 
 def _whole_indexes(patient: Patient, name: str) -> Program[list[tuple[str | None, ...]]]:
     """The columns of each index that has no WHERE."""
+    rows = yield from patient.catalog.rows("verify.indexes", name)
     if patient.dialect == "postgres":
-        relation = yield from relation_of(patient, name)
-        rows = yield patient.text("verify.indexes", {}, _VERIFY).bind({"relation": relation})
         return [tuple(found) for found, _, where in rows if where is None]
-    rows = yield patient.text("verify.indexes", catalog(name), _VERIFY).bind(placed(name))
     listed: dict[str, list[str | None]] = {}
     for index, column, _, _, partial in rows:
         if not partial:

@@ -35,14 +35,6 @@ WHERE found.rp_number > 1
 ORDER BY {found_owner}, found.rp_began, {found_keys}
 LIMIT {$limit}
 
--- The columns of each unique index, and its text.
--- name: doctor.unique
-SELECT (SELECT group_concat(coalesce(name, '(expression)'), char(0)) FROM pragma_index_info(list.name, {$schema})),
-       CASE WHEN list.partial THEN o.sql END
-FROM pragma_index_list({$table}, {$schema}) AS list
-LEFT JOIN {catalog} AS o ON o.type = 'index' AND o.name = list.name
-WHERE list."unique"
-
 -- A row at a status that is not declared goes to where rows begin.
 -- name: repair.status
 UPDATE {table}

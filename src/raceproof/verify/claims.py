@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from raceproof.forms import Columns, Marker, form_columns
+from raceproof.forms import Columns, Marker, Timestamp, form_columns
 from raceproof.schema.history import Dialect
 from raceproof.schema.indexes import claim_indexes
 from raceproof.spec import Claimable, Spec
@@ -49,6 +49,11 @@ def timed_columns(spec: Spec[Any]) -> set[str]:
         elif not isinstance(claim.form, Marker):
             found.add(claim.form.column)
     return found
+
+
+def timed_fences(spec: Spec[Any]) -> set[str]:
+    """Those whose moment is the fence of a holder."""
+    return {claim.form.column for claim in spec.claims.values() if isinstance(claim.form, Timestamp)}
 
 
 def index_findings(spec: Spec[Any], indexes: Sequence[Index], dialect: Dialect) -> Iterator[Finding]:

@@ -9,14 +9,21 @@ from raceproof.quoting import identifier, literal, qualified
 from raceproof.schema import history_columns
 from raceproof.spec import Spec
 from raceproof.statement import BEGIN, ROLLBACK, Prepared, Program, Statement, Style, templates
-from raceproof.verify.claims import Index, claim_columns, counting_columns, index_findings, timed_columns
+from raceproof.verify.claims import (
+    Index,
+    claim_columns,
+    counting_columns,
+    index_findings,
+    timed_columns,
+    timed_fences,
+)
 from raceproof.verify.finding import Finding, Trial, all_changes
+from raceproof.verify.kinds import number_findings, time_findings
 
 _TEMPLATES = templates("raceproof.verify", "postgres.sql")
 _AFTER_EACH_INSERT_OR_UPDATE = (
     1 + 4 + 16
 )  # of pg_trigger.tgtype: for each row, on insert, on update; not before
-_INTEGERS = ("smallint", "integer", "bigint")
 
 
 class PostgresVerify:
@@ -210,14 +217,5 @@ def _columns(spec: Spec[Any], columns: dict[str, str]) -> Iterator[Finding]:
     else:
         yield Finding("ok", f"table {spec.table} has all declared columns")
     numbers = {column for column in (spec.revision, spec.fence) if column} | counting_columns(spec)
-    for column in sorted(numbers & set(columns)):
-        if columns[column] not in _INTEGERS:
-            yield Finding("error", f"{column} must be an integer", f"it is {columns[column]}")
-    for column in sorted((stamps | timed_columns(spec)) & set(columns)):
-        if columns[column] == "timestamp without time zone":
-            change = (
-                f"ALTER TABLE {qualified(spec.table)} ALTER COLUMN {identifier(column)} TYPE timestamptz;"
-            )
-            yield Finding(
-                "warning", f"{column} has no time zone: it depends on each session's setting", "", change
-            )
+    yield from number_findings(numbers, columns)
+    yield from time_findings(spec.table, stamps | timed_columns(spec), timed_fences(spec), columns)

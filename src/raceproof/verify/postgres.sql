@@ -24,6 +24,18 @@ WHERE i.indrelid = {$relation}::bigint::oid
   AND k.place <= i.indnkeyatts
 GROUP BY i.indexrelid
 
+-- The columns and the WHERE of each unique index.
+-- name: verify.unique_where
+SELECT array_agg(a.attname::text ORDER BY k.place), pg_get_expr(i.indpred, i.indrelid)
+FROM pg_index i
+CROSS JOIN unnest(i.indkey::int[]) WITH ORDINALITY AS k (number, place)
+LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND k.number > 0
+WHERE i.indrelid = {$relation}::bigint::oid
+  AND i.indisunique
+  AND i.indisvalid
+  AND k.place <= i.indnkeyatts
+GROUP BY i.indexrelid, i.indpred, i.indrelid
+
 -- Every index that can be searched: its columns in order (NULL for an expression), which of them fall, and its WHERE.
 -- name: verify.indexes
 SELECT array_agg(a.attname::text ORDER BY k.place), array_agg((k.option & 1) = 1 ORDER BY k.place),

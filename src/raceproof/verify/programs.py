@@ -2,12 +2,18 @@
 
 from typing import Any
 
+from raceproof.attempts import Attempts
+from raceproof.deliveries import Delivery
 from raceproof.errors import CallError
+from raceproof.inbox import Inbox
+from raceproof.leases import Lease
 from raceproof.spec import Spec
 from raceproof.statement import Program, Style, reading
-from raceproof.verify.finding import Finding, Trial
+from raceproof.verify.catalog import Catalog
+from raceproof.verify.finding import Finding, Trial, no_table
 from raceproof.verify.postgres import PostgresVerify
 from raceproof.verify.sqlite import SqliteVerify
+from raceproof.verify.things import owner_findings, table_findings
 
 
 def verify(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Finding]]:
@@ -18,6 +24,26 @@ def verify(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Finding]
     return (yield from reading(checks.findings()))
 
 
+def verify_thing(
+    dialect: str, style: Style, thing: Delivery | Attempts | Lease | Inbox
+) -> Program[list[Finding]]:
+    """The same for what is declared beside lifecycles; an inbox is looked at with the lifecycle that it has."""
+    if dialect == "redis":
+        return (yield from _nothing(thing))
+    catalog = Catalog(dialect, style)
+    found = yield from reading(table_findings(catalog, thing))
+    match thing:
+        case Attempts() if not found:
+            return [no_table(thing.lifecycle)]
+        case Attempts():
+            found += yield from reading(owner_findings(catalog, thing))
+        case Inbox() if not found[0].what.endswith(" does not exist"):
+            inner = yield from verify(dialect, style, thing.lifecycle)
+            # its columns are told above, and a table of ours needs no guards
+            found += [one for one in inner if not one.what.startswith((f"table {thing.table} ", "no guards"))]
+    return found
+
+
 def try_matrix(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Trial]]:
     """Try every change of status against the installed guards, on rows that are made for it and never kept."""
     if dialect == "redis":
@@ -26,6 +52,6 @@ def try_matrix(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Tria
     return (yield from reading(checks.trials()))
 
 
-def _nothing(spec: Spec[Any]) -> Program[list[Finding]]:
+def _nothing(thing: object) -> Program[list[Finding]]:
     yield from ()
-    return [Finding("ok", f"{spec}: a hash has no schema, there is nothing that could have drifted")]
+    return [Finding("ok", f"{thing}: a hash has no schema, there is nothing that could have drifted")]

@@ -11,6 +11,14 @@ FROM pragma_index_list({$table}, {$schema}) AS list
 WHERE list."unique"
   AND NOT list.partial
 
+-- The columns of each unique index, and its text.
+-- name: verify.unique_where
+SELECT (SELECT group_concat(coalesce(name, '(expression)'), char(0)) FROM pragma_index_info(list.name, {$schema})),
+       CASE WHEN list.partial THEN o.sql END
+FROM pragma_index_list({$table}, {$schema}) AS list
+LEFT JOIN {catalog} AS o ON o.type = 'index' AND o.name = list.name
+WHERE list."unique"
+
 -- The columns of every index in their order (NULL for an expression), which of them fall, and its text.
 -- name: verify.indexes
 SELECT list.name, info.name, info."desc", o.sql, list.partial

@@ -11,15 +11,12 @@ from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, url_option
 from raceproof.cli.programs import Asked, statements_for
 from raceproof.cli.statements import Shown, statements_of
-from raceproof.cli.target import find_lifecycles
-from raceproof.cli.things import WORDS, Target, find_things
+from raceproof.cli.things import BESIDE, WORDS, find_declared
 from raceproof.guard import drop_ddl, guard_ddl
 from raceproof.moves.redis import RedisMoves
 from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
-
-_OTHERS = (Delivery, Attempts, Lease, Inbox)
 
 
 @click.command(
@@ -30,7 +27,7 @@ Examples:
   raceproof sql --app shop.models Order --statements --dialect sqlite
   raceproof sql --app shop.models --drop-guards | psql shop"""
 )
-@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Spec, *_OTHERS))
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Spec, *BESIDE))
 @app_option
 @url_option
 @click.option(
@@ -60,7 +57,7 @@ def sql(
 
     The DDL is safe to run again. Nothing is ever run for you: read it, then pipe it where it belongs.
     """
-    specs, others = _chosen(apps, names)
+    specs, others = find_declared(apps, names)
     kind = dialect or (location.kind if location else "postgres")
     if kind == "redis" and (guards or drop_guards):
         raise click.UsageError("Redis has no triggers, so it has no guards.")
@@ -80,19 +77,6 @@ def _print(parts: Iterable[tuple[str, str]], printed: set[tuple[str, str]]) -> N
         if part not in printed:  # lifecycles may share a history, and all share their scripts
             click.echo(f"{_comment(part[0])}\n{part[1].rstrip()}\n")
         printed.add(part)
-
-
-def _chosen(
-    apps: tuple[str, ...], names: tuple[str, ...]
-) -> tuple[list[Spec[Any]], list[Target[Delivery | Attempts | Lease | Inbox]]]:
-    """Lifecycles, with their claims, and what else is declared beside them."""
-    if not names:
-        others = find_things(apps, (), *_OTHERS) if apps else []
-        alone = others and not find_things(apps, (), Spec)
-        return [] if alone else find_lifecycles(apps), others
-    listed = find_things(apps, names, Spec, *_OTHERS)
-    specs = [target.thing for target in listed if isinstance(target.thing, Spec)]
-    return specs, [target for target in listed if not isinstance(target.thing, Spec)]
 
 
 def _parts(

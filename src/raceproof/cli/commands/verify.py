@@ -5,27 +5,31 @@ from typing import Any, NamedTuple
 
 import click
 
-from raceproof import CallError, Store
-from raceproof.cli.completing import complete_lifecycle
+from raceproof import Attempts, CallError, Delivery, Inbox, Lease, Store
+from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import ExitCode
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, output_option, url_option
 from raceproof.cli.output import console, print_json, print_jsonl, printable
 from raceproof.cli.stores import open_store
-from raceproof.cli.target import find_lifecycles
+from raceproof.cli.things import BESIDE, WORDS, Target, find_declared
 from raceproof.spec import Spec
-from raceproof.verify import Finding, Trial
+from raceproof.verify import Finding, Trial, verify_thing
+from raceproof.verify.needed import table_of
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
 _MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 
 
 class Report(NamedTuple):
-    """What was found about one lifecycle."""
+    """What was found about one declared thing."""
 
-    spec: Spec[Any]
+    what: str
+    name: str
+    place: str
     findings: list[Finding]
     trials: list[Trial]
+    declaration: str | None = None
 
     def has_problems(self, strict: bool) -> bool:
         levels = ("error", "warning") if strict else ("error",)
@@ -42,7 +46,7 @@ Examples:
 \b
 Exit code 6 if there are problems."""
 )
-@click.argument("names", metavar="[LIFECYCLE]...", nargs=-1, shell_complete=complete_lifecycle)
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Spec, *BESIDE))
 @app_option
 @url_option
 @click.option(
@@ -66,11 +70,13 @@ def verify(
     """Compare the database with the declaration.
 
     Columns, statuses, key, history and guards are looked at, nothing is written. Each finding comes with its evidence
-    and with what repairs it.
+    and with what repairs it. TARGET is a lifecycle, a Delivery, an Attempts, a Lease or an Inbox; without one, all that
+    are declared.
     """
-    specs = find_lifecycles(apps, names)
+    specs, others = find_declared(apps, names)
     with open_store(location) as store:
         reports = [_examine(store, spec, matrix) for spec in specs]
+        reports += [_examine_beside(store, other) for other in others]
     match output:
         case "json":
             print_json([_data(report) for report in reports])
@@ -91,20 +97,28 @@ def _examine(store: Store, spec: Spec[Any], matrix: bool) -> Report:
             trials = store.try_matrix(spec)
         except CallError as error:
             findings.append(Finding("error", "the matrix cannot be tried", str(error)))
-    return Report(spec, findings, trials)
+    return Report("lifecycle", spec.name, f"{spec.table}.{spec.column}", findings, trials, spec.hash)
+
+
+def _examine_beside(store: Store, target: Target[Delivery | Attempts | Lease | Inbox]) -> Report:
+    thing, driver = target.thing, store._driver
+    findings = driver.run(verify_thing(driver.dialect, driver.moves.style, thing))
+    what = WORDS[type(thing)]
+    return Report(what, target.name, f"{what}, {table_of(thing)}", findings, [])
 
 
 def _data(report: Report) -> dict[str, Any]:
+    declared = {"declaration": report.declaration} if report.declaration else {}
     return {
-        "lifecycle": report.spec.name,
-        "declaration": report.spec.hash,
+        report.what: report.name,
+        **declared,
         "findings": report.findings,
         "matrix": [_trial(trial) for trial in report.trials],
     }
 
 
 def _lines(report: Report) -> list[dict[str, Any]]:
-    name = {"lifecycle": report.spec.name}
+    name = {report.what: report.name}
     found = [
         {**name, "level": one.level, "what": one.what, "evidence": one.evidence, "repair": one.repair}
         for one in report.findings
@@ -127,7 +141,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
 
 def _print(report: Report) -> None:
     out = console()
-    out.print(printable(f"{report.spec.name} ({report.spec.table}.{report.spec.column})"), style="bold")
+    out.print(printable(f"{report.name} ({report.place})"), style="bold")
     for one in report.findings:
         out.print(f"  {_MARKS[one.level]} {printable(one.what)}", style=_STYLES[one.level])
         for title, text in (("evidence", one.evidence), ("repair", one.repair)):

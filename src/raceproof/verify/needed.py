@@ -31,6 +31,12 @@ def table_of(thing: Tabled) -> str:
     return thing.lifecycle.table if isinstance(thing, Attempts) else thing.table
 
 
+def own_columns_of(thing: Tabled) -> Needed:
+    """The same without those of its lifecycle, which are told with that."""
+    inner = _of_lifecycle(thing.lifecycle) if isinstance(thing, Attempts | Inbox) else {}
+    return {column: kind for column, kind in columns_of(thing).items() if column not in inner}
+
+
 def columns_of(thing: Tabled) -> Needed:
     """The columns that a declaration names, and what each keeps."""
     found: Needed
