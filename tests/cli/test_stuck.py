@@ -89,6 +89,19 @@ def test_an_uncertain_delivery_is_stuck(cli: Cli, sql_place: Place) -> None:
     assert stuck(cli, sql_place, code=0) == []
 
 
+def test_those_under_way_hide_no_delivery_whose_end_nobody_knows(cli: Cli, sql_place: Place) -> None:
+    """However few are looked at: `stuck` finds it, and so does `delivery --uncertain`."""
+    for key in ("a", "b", "z"):
+        sql_place.put("work_pictures", id=key, state="ready")
+        turn = sql_place.db.take_turn(pictures, key)
+        assert isinstance(turn, Turn)
+    sql_place.db.uncertain(turn)
+    (found,) = stuck(cli, sql_place, "pictures", "--limit", "1")
+    assert found["key"] == "z"
+    listed = cli("delivery", *sql_place.target, "pictures", "--uncertain", "--limit", "1", "-o", "ids")
+    assert (listed.exit_code, listed.stdout) == (0, "z\n")
+
+
 def test_an_attempt_whose_time_is_over_is_stuck(cli: Cli, sql_place: Place) -> None:
     """A sweep ends it."""
     sql_place.db.start_attempt(logins, "ann", "l1", now=LONG_AGO)
@@ -115,7 +128,7 @@ def test_what_redis_cannot_be_searched_for_is_said(cli: Cli, valkey_place: Place
     valkey_place.job("a", attempts=3)
     result = cli("stuck", *valkey_place.target, "-o", "ids")
     assert (result.exit_code, result.stdout) == (6, "a\n")
-    assert result.stderr.count("not looked at:") == 2
+    assert result.stderr.count("not looked at:") == 3
 
 
 def test_nothing_is_said_of_what_could_not_be_looked_at(cli: Cli, valkey_place: Place) -> None:
@@ -123,8 +136,19 @@ def test_nothing_is_said_of_what_could_not_be_looked_at(cli: Cli, valkey_place: 
     result = cli("stuck", *valkey_place.target, "-o", "ids")
     assert (result.exit_code, result.stdout) == (0, "")
     last = result.stderr.splitlines()[-1]
-    assert last == "nothing is stuck as far as could be looked at; nobody knows about pictures, events"
+    assert (
+        last == "nothing is stuck as far as could be looked at; nobody knows about logins, pictures, events"
+    )
     assert cli("stuck", *valkey_place.target, "Job").stderr == "nothing is stuck\n"
+
+
+def test_a_sweep_says_what_it_could_not_look_at(cli: Cli, valkey_place: Place) -> None:
+    """No number is told for overdue attempts that Redis cannot be searched for."""
+    valkey_place.db.start_attempt(logins, "ann", "l1", now=LONG_AGO)
+    result = cli("sweep", *valkey_place.target, "logins", "--yes")
+    assert (result.exit_code, "not looked at: Logging.attempt: Redis cannot" in result.stderr) == (0, True)
+    assert result.stdout.splitlines()[-1].split() == ["Logging.attempt", "not", "looked", "at"]
+    assert swept(cli, valkey_place, "logins", "--yes") == {("Logging.attempt", "not looked at"): 0}
 
 
 def swept(cli: Cli, place: Place, *args: str) -> dict[tuple[str, str], int]:

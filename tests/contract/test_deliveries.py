@@ -432,6 +432,29 @@ async def test_rows_that_are_not_there_and_calls_that_cannot_be(ground: Ground) 
         await ground.db.delivered(await ground.db.take_turn(delivery, "nobody"))
 
 
+@BOTH
+async def test_those_under_way_hide_none_whose_end_nobody_knows(ground: Ground, told: bool) -> None:
+    """However few are asked for: with `uncertain=True` the others do not count."""
+    delivery, spec = pictures(ground, told, stale=60)
+    if isinstance(ground, RedisGround):
+        with pytest.raises(CallError, match="cannot search"):
+            await ground.db.deliveries(delivery, uncertain=True)
+        return
+    for key in ("b", "c"):
+        ground.put(spec, key, "x")
+    await ground.db.take_turn(delivery, "a", by="sender", now=NOON)
+    await ground.db.take_turn(delivery, "b", reserve=told, now=after(-1000 if told else 1))
+    turn = await ground.db.take_turn(delivery, "c", by="sender", now=after(2))
+    await ground.db.uncertain(turn, "timeout", now=after(3))
+    found = await ground.db.deliveries(delivery, 1, after(4), uncertain=True)
+    assert [one.key for one in found] == (["c"] if told else [])
+    assert [one.key for one in await ground.db.deliveries(delivery, 1, after(4))] == ["b" if told else "a"]
+    late = await ground.db.deliveries(delivery, 10, after(100), uncertain=True)
+    assert [(one.key, one.state) for one in late] == [
+        (key, "uncertain") for key in (("a", "c") if told else ("a", "b", "c"))
+    ]
+
+
 async def test_those_of_other_tenants_are_not_told(ground: Ground) -> None:
     """Under way or uncertain: each tenant sees its own."""
     table = fresh_name("pictures")

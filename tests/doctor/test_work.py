@@ -79,6 +79,17 @@ def test_a_delivery_whose_end_nobody_knows_is_found_and_resolved(ill: Ill) -> No
     ill.is_cured(found)
 
 
+def test_those_under_way_hide_no_delivery_whose_end_nobody_knows(ill: Ill) -> None:
+    """However few rows are shown."""
+    for key in ("a", "b", "z"):
+        ill.put("ill_pictures", id=key, state="ready")
+        turn = ill.db.take_turn(pictures, key)
+        assert isinstance(turn, Turn)
+    ill.db.uncertain(turn)
+    (found,) = diagnose(ill.db, pictures, limit=1).problems
+    assert (found.check, [row["key"] for row in found.evidence]) == ("stuck.delivery", ["z"])
+
+
 def test_attempts_whose_time_is_over_are_found_and_ended(ill_sql: Ill) -> None:
     """On Redis they end by themselves."""
     ill_sql.db.start_attempt(logins, "ann", "late", now=LONG_AGO)

@@ -1,5 +1,6 @@
 """What a sweep does on every store, sync and async, in small steps, and what it leaves alone."""
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -126,7 +127,7 @@ def logins(ground: Ground, expire: bool = True, **declared: Any) -> tuple[Attemp
 
 async def test_attempts_whose_time_is_over_are_ended(ground: Ground) -> None:
     """Those that the move does not lead from are looked past, and counted; on Redis a key ends by itself."""
-    attempts, login = logins(ground)
+    attempts, login = logins(ground, expires=[900, 3600])
     for number in range(5):
         begun = await ground.db.start_attempt(attempts, f"u{number}", f"l{number}", now=NOON)
         assert isinstance(begun, Started)
@@ -152,8 +153,8 @@ async def test_overdue_attempts_of_other_tenants_hide_none_of_ours(ground: Groun
         await ground.db.for_tenant("red").start_attempt(attempts, f"u{number}", f"l{number}", now=NOON)
     await blue.start_attempt(attempts, "u0", "l0", now=NOON)
     found = await swept_on(blue.store, attempts, batch=2, now=after(901))
-    number, ended = (0, "pending") if isinstance(ground, RedisGround) else (1, "expired")
-    assert found == {"expired": number}
+    ended = "pending" if isinstance(ground, RedisGround) else "expired"
+    assert found == ({"not looked at": 0} if isinstance(ground, RedisGround) else {"expired": 1})
     assert [ground.get(login, (shop, "l0"))["status"] for shop in ("blue", "red")] == [ended, "pending"]
 
 
@@ -162,8 +163,20 @@ async def test_without_a_move_overdue_attempts_are_only_counted(ground: Ground) 
     attempts, login = logins(ground, expire=False)
     await ground.db.start_attempt(attempts, "ann", "a", now=NOON)
     found = await swept(ground, attempts, now=after(901))
-    assert found == {"expired, left": 0 if isinstance(ground, RedisGround) else 1}
+    assert found == ({"not looked at": 0} if isinstance(ground, RedisGround) else {"expired, left": 1})
     assert ground.get(login, "a")["status"] == "pending"
+
+
+@pytest.mark.parametrize("expire", [True, False])
+async def test_what_cannot_be_looked_at_is_not_said_to_be_none(ground: Ground, expire: bool) -> None:
+    """Redis has no query for overdue attempts: where their keys do not end by themselves, no number is told."""
+    attempts, _ = logins(ground, expire)
+    await ground.db.start_attempt(attempts, "ann", "a", now=NOON)
+    for dry_run in (True, False):
+        found = await swept(ground, attempts, dry_run=dry_run, now=after(901))
+        assert (set(found) == {"not looked at"}) == isinstance(ground, RedisGround)
+    kept, _ = logins(ground, expire, expires=[900, 3600])
+    assert "not looked at" not in await swept(ground, kept, now=after(901))
 
 
 async def test_old_events_are_forgotten_in_batches(ground: Ground) -> None:
@@ -299,9 +312,30 @@ async def test_every_step_is_told(ground: Ground) -> None:
 async def test_a_sweep_of_nothing_is_refused(ground: Ground) -> None:
     """A batch of no rows would never end, and no time to keep would delete everything."""
     job = jobs(ground)
-    for options in ({"batch": 0}, {"keep": 0.0}, {"keep": -1.0}):
+    for options in ({"batch": 0}, {"keep": 0.0}, {"keep": -1.0}, {"keep": math.inf}, {"keep": math.nan}):
         with pytest.raises(CallError):
             await swept(ground, job, **options)
+
+
+async def test_a_misspelt_option_is_refused_before_anything_is_swept(ground: Ground) -> None:
+    """`dryrun=True` must not be a real sweep."""
+    job = jobs(ground)
+    await put(ground, job, "a", attempts=3)
+    await ground.db.offer(job.claims["work"], ["a"])
+    with pytest.raises(CallError, match=r"no option dryrun; it has keep, batch, dry_run, by, now, tell"):
+        await swept(ground, job, dryrun=True, now=after(1))
+    assert ground.get(job, "a")["status"] == "QUEUED"
+
+
+async def test_the_wrong_kind_of_store_is_told_which_function_to_use(ground: Ground) -> None:
+    """Before anything is asked of it."""
+    store: Any = ground.db.store
+    if isinstance(store, AsyncStore):
+        with pytest.raises(CallError, match=r"sweep needs a Store, not AsyncStore; .* asweep"):
+            sweep(store)  # type: ignore[arg-type]
+    else:
+        with pytest.raises(CallError, match=r"asweep needs an AsyncStore, not Store; .* sweep"):
+            await asweep(store)
 
 
 async def spent_on(ground: Ground, work: Any, now: datetime) -> set[str]:

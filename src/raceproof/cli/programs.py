@@ -165,7 +165,8 @@ def _delivery_runs(delivery: Delivery, primitives: Primitives) -> Iterator[tuple
         yield programs.mark(turn, state, "<error>", None), {}
     for state in (DeliveryState.DELIVERED, DeliveryState.FAILED):
         yield programs.resolve(request, state, "resolved by <by>"), {}
-    yield programs.listed(delivery, 100, tenant, None), {}
+    for uncertain in (False, True):
+        yield programs.listed(delivery, 100, tenant, None, uncertain), {}
 
 
 def _attempt_runs(attempts: Attempts, primitives: Primitives) -> Iterator[tuple[Program[Any], Answers]]:

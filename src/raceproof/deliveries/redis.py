@@ -91,7 +91,9 @@ class RedisDeliveries:
         )
         return str(text_of(row[1])) if row else None
 
-    def listed(self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None) -> Program[Rows]:
+    def listed(
+        self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None, uncertain: bool = False
+    ) -> Program[Rows]:
         raise CallError(
             f"{delivery}: Redis cannot search hashes for deliveries that are under way; ask for their keys"
         )

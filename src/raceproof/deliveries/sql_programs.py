@@ -109,10 +109,12 @@ class PostgresDeliveries:
         rows = yield self._text("delivery.look", request.delivery, request.now, ()).bind(values)
         return str(rows[0][0]) if rows else None
 
-    def listed(self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None) -> Program[Rows]:
-        """What is under way or unknown: state, holder, since, attempts, error and the key's columns."""
+    def listed(
+        self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None, uncertain: bool = False
+    ) -> Program[Rows]:
+        """What is under way or unknown, or only the latter: state, holder, since, attempts, error and the key's columns."""
         values = self._values({"limit": limit, "key_0": tenant, "stale": delivery.stale, "now": now})
-        return (yield self._text("delivery.list", delivery, now, ()).bind(values))
+        return (yield self._listing(delivery, now, uncertain).bind(values))
 
     def _decided(self, text: Prepared, values: dict[str, Any]) -> Program[Rows]:
         """One decision; outside of the caller's transactions a conflict with another one is no reason to give up (P7)."""
@@ -132,6 +134,15 @@ class PostgresDeliveries:
         if prepared is None:
             slots = sql.slots(delivery, self.words, self._now(now), returning)
             prepared = self._prepared[key] = self._template(name).prepare(slots, self._style)
+        return prepared
+
+    def _listing(self, delivery: Delivery, now: datetime | None, uncertain: bool) -> Prepared:
+        key = ("delivery.list", delivery, now is None, uncertain)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            slots = sql.slots(delivery, self.words, self._now(now))
+            slots["only_doubt"] = slots["doubt"] if uncertain else ""
+            prepared = self._prepared[key] = self._template("delivery.list").prepare(slots, self._style)
         return prepared
 
     def _marking(self, name: str, delivery: Delivery, state: DeliveryState, now: datetime | None) -> Prepared:

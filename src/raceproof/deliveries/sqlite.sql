@@ -48,6 +48,8 @@ SELECT {found_state}, {holder}, {since}, {attempts}, {error}, {t_keys}
 FROM {table} AS t
 WHERE {open}
   AND {begun}
+  -- before the limit: those that are under way hide none whose end nobody knows
+  AND {only_doubt?}
   AND {tenant_matches?}
 ORDER BY {since}
 LIMIT {$limit}

@@ -6,7 +6,7 @@ from typing import Any
 
 from raceproof.attempts import Attempts
 from raceproof.claims import claim_request
-from raceproof.deliveries import Delivery, DeliveryState
+from raceproof.deliveries import Delivery
 from raceproof.doctor.finding import Problem, Repair, Row, Subject, advice, command
 from raceproof.doctor.pasting import key_words
 from raceproof.doctor.patient import Patient
@@ -115,21 +115,20 @@ def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Progra
     """Deliveries whose end nobody knows."""
     own = (delivery.key,) if isinstance(delivery.key, str) else delivery.key
     rows = yield from patient.driver.primitives.deliveries.listed(
-        delivery, patient.limit + 1, patient.tenant, patient.now
+        delivery, patient.limit + 1, patient.tenant, patient.now, uncertain=True
     )
     evidence = []
-    for state, holder, since, attempts, error, *parts in rows:
-        if state == DeliveryState.UNCERTAIN:
-            key = tuple(parts)[-len(own) :]
-            evidence.append(
-                {
-                    "key": key if len(key) > 1 else key[0],
-                    "holder": holder,
-                    "error": error,
-                    "attempts": attempts,
-                }
-                | {"since": None if since is None else moment(since)}
-            )
+    for _, holder, since, attempts, error, *parts in rows:
+        key = tuple(parts)[-len(own) :]
+        evidence.append(
+            {
+                "key": key if len(key) > 1 else key[0],
+                "holder": holder,
+                "error": error,
+                "attempts": attempts,
+            }
+            | {"since": None if since is None else moment(since)}
+        )
     return uncertain(patient, subject, delivery, evidence)
 
 

@@ -88,10 +88,10 @@ class DeliveryPrograms(Telling[D], Generic[D]):
         return answer
 
     def _deliveries(
-        self, delivery: Delivery, limit: int, now: datetime | None
+        self, delivery: Delivery, limit: int, now: datetime | None, uncertain: bool
     ) -> Program[list[UnfinishedDelivery]]:
         rows = yield from reading(
-            self._driver.primitives.deliveries.listed(delivery, limit, self._tenant, now)
+            self._driver.primitives.deliveries.listed(delivery, limit, self._tenant, now, uncertain)
         )
         return [
             UnfinishedDelivery(
@@ -193,10 +193,10 @@ class SyncDeliveries(DeliveryPrograms[Driver]):
         return self._driver.run(self._resolve(delivery, key, arrived, by, now))
 
     def deliveries(
-        self, delivery: Delivery, limit: int = 100, now: datetime | None = None
+        self, delivery: Delivery, limit: int = 100, now: datetime | None = None, *, uncertain: bool = False
     ) -> list[UnfinishedDelivery]:
-        """What is under way or uncertain, the oldest first; for people who look."""
-        return self._driver.run(self._deliveries(delivery, limit, now))
+        """What is under way or uncertain, or only what is uncertain, the oldest first; for people who look."""
+        return self._driver.run(self._deliveries(delivery, limit, now, uncertain))
 
     @contextmanager
     def deliver_once(
@@ -271,10 +271,10 @@ class AsyncDeliveries(DeliveryPrograms[AsyncDriver]):
         return await self._driver.run(self._resolve(delivery, key, arrived, by, now))
 
     async def deliveries(
-        self, delivery: Delivery, limit: int = 100, now: datetime | None = None
+        self, delivery: Delivery, limit: int = 100, now: datetime | None = None, *, uncertain: bool = False
     ) -> list[UnfinishedDelivery]:
-        """What is under way or uncertain, the oldest first; for people who look."""
-        return await self._driver.run(self._deliveries(delivery, limit, now))
+        """What is under way or uncertain, or only what is uncertain, the oldest first; for people who look."""
+        return await self._driver.run(self._deliveries(delivery, limit, now, uncertain))
 
     @asynccontextmanager
     async def deliver_once(

@@ -5,8 +5,18 @@ again. Rows whose lease is over are counted and left: the next claim takes them 
 Not promised: that nothing is left, for rows keep coming while it runs.
 """
 
-from raceproof.sweep.finding import overdue, spent_rows
+from raceproof.sweep.finding import overdue, spent_rows, unsearchable
 from raceproof.sweep.spent import SpentRow
 from raceproof.sweep.sweeping import Sweepable, SweepOptions, Swept, asweep, sweep
 
-__all__ = ["SpentRow", "SweepOptions", "Sweepable", "Swept", "asweep", "overdue", "spent_rows", "sweep"]
+__all__ = [
+    "SpentRow",
+    "SweepOptions",
+    "Sweepable",
+    "Swept",
+    "asweep",
+    "overdue",
+    "spent_rows",
+    "sweep",
+    "unsearchable",
+]

@@ -65,6 +65,17 @@ def overdue(
     return [tuple(row) for row in rows]
 
 
+def unsearchable(store: Store | AsyncStore, attempts: Attempts) -> str:
+    """Why overdue attempts cannot be looked for in this store; empty if they can be, or end by themselves."""
+    spec = attempts.lifecycle
+    if store.dialect != "redis" or attempts.ttl is None or spec.expires is not None:
+        return ""
+    return (
+        f"{attempts}: Redis cannot search hashes for attempts whose time is over; "
+        f"with expires= for {spec} they would end by themselves"
+    )
+
+
 def scan(
     moves: RedisMoves, spec: Spec[Any], tenant: Any, cursor: str, beside: str = "", kind: str = "hash"
 ) -> Program[tuple[str, list[str]]]:

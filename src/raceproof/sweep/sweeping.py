@@ -1,5 +1,6 @@
 """The steps of a sweep, each bounded and committed by itself."""
 
+import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -21,11 +22,13 @@ from raceproof.quoting import literal, parameter, qualified
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program, Rows, Statement, reading
 from raceproof.store import AsyncStore, Store
-from raceproof.sweep.finding import bound, clock, now_text, overdue, scan, spent_rows
+from raceproof.sweep.finding import bound, clock, now_text, overdue, scan, spent_rows, unsearchable
 
 T = TypeVar("T")
 Sweepable = type[Lifecycle[Any]] | Spec[Any] | Claimable[Any] | Attempts | Inbox
-Work = Literal["set aside", "stale, left", "expired", "expired, left", "forgotten", "history", "offered"]
+Work = Literal[
+    "set aside", "stale, left", "expired", "expired, left", "not looked at", "forgotten", "history", "offered"
+]
 Steps = Generator[Program[Any], Any, T]
 
 
@@ -59,6 +62,8 @@ class SweepOptions(TypedDict, total=False):
 
 def sweep(store: Store, *targets: Sweepable, **options: Unpack[SweepOptions]) -> list[Swept]:
     """Set aside rows that are out of attempts, end attempts whose time is over, forget old events and old history."""
+    if not isinstance(store, Store):
+        raise CallError(f"sweep needs a Store, not {type(store).__name__}; on an AsyncStore: await asweep(…)")
     steps = Sweep(store, options).all(targets)
     try:
         step = next(steps)
@@ -71,6 +76,8 @@ def sweep(store: Store, *targets: Sweepable, **options: Unpack[SweepOptions]) ->
 
 async def asweep(store: AsyncStore, *targets: Sweepable, **options: Unpack[SweepOptions]) -> list[Swept]:
     """The same on an async store."""
+    if not isinstance(store, AsyncStore):
+        raise CallError(f"asweep needs an AsyncStore, not {type(store).__name__}; on a Store: sweep(…)")
     steps = Sweep(store, options).all(targets)
     try:
         step = next(steps)
@@ -85,6 +92,10 @@ class Sweep:
     """The steps of one sweep: each is a program of its own."""
 
     def __init__(self, store: Store | AsyncStore, options: SweepOptions) -> None:
+        if unknown := sorted(set(options) - set(SweepOptions.__annotations__)):
+            # a dry run that is misspelt would be a real one
+            known = ", ".join(SweepOptions.__annotations__)
+            raise CallError(f"a sweep has no option {', '.join(unknown)}; it has {known}")
         self._store = store
         self._driver = store._driver
         self._tenant = store._tenant
@@ -94,7 +105,7 @@ class Sweep:
         self._by = options.get("by") or "sweep"
         self._now = options.get("now")
         self._tell = options.get("tell") or (lambda _: None)
-        if self._batch < 1 or (self._keep is not None and not self._keep > 0):
+        if self._batch < 1 or (self._keep is not None and not 0 < self._keep < math.inf):
             raise CallError(
                 f"a sweep with batch={self._batch} and keep={self._keep} would do nothing, or all"
             )
@@ -203,6 +214,8 @@ class Sweep:
 
     def _expired(self, attempts: Attempts) -> Steps[list[Swept]]:
         move, name = attempts.expire, str(attempts)
+        if unsearchable(self._store, attempts):
+            return [self._told(name, "not looked at", 0)]
         if move is None or self._dry:
             rows = yield overdue(self._store, attempts, self._batch, self._now)
             work: Work = "expired, left" if move is None else "expired"

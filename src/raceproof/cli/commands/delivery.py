@@ -93,12 +93,8 @@ def delivery(
             click.echo(printable(line["message"]), err=True)
         context.exit(code)
     with open_store(location, None, tenant) as store:
-        found = store.deliveries(target.thing, limit)
-    rows: list[dict[str, Any]] = [
-        {column: getattr(one, column) for column in _COLUMNS}
-        for one in found
-        if one.state == DeliveryState.UNCERTAIN or not uncertain
-    ]
+        found = store.deliveries(target.thing, limit, uncertain=uncertain)
+    rows: list[dict[str, Any]] = [{column: getattr(one, column) for column in _COLUMNS} for one in found]
     if output == "table":
         rows = [{**row, "key": written_key(row["key"], key_separator)} for row in rows]
     print_rows(output, _COLUMNS, rows, _STYLES, lambda row: written_key(row["key"], key_separator))

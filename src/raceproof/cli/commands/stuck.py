@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from raceproof import Attempts, CallError, Claimable, Delivery, DeliveryState, Inbox, Store
+from raceproof import Attempts, CallError, Claimable, Delivery, Inbox, Store
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import ExitCode
 from raceproof.cli.keys import written_key
@@ -25,7 +25,7 @@ from raceproof.cli.stores import open_store
 from raceproof.cli.things import Target, find_things, need_tenant
 from raceproof.look import moment
 from raceproof.statement import reading
-from raceproof.sweep import overdue, spent_rows
+from raceproof.sweep import overdue, spent_rows, unsearchable
 
 _KINDS = (Claimable, Delivery, Attempts, Inbox)
 _COLUMNS = ("target", "key", "why", "since", "repair")
@@ -145,23 +145,24 @@ def _exits(claim: Claimable[Any], status: str) -> list[str]:
 
 def _deliveries(store: Store, target: Target[Delivery], limit: int, pasting: Pasting) -> Iterator[Stuck]:
     then = {"resend": "; the next try sends again", "probe": "; the next try asks first", "hold": ""}
-    for one in store.deliveries(target.thing, limit):
-        if one.state == DeliveryState.UNCERTAIN:
-            ended = (pasting.named("--resolve", one.key), "--arrived|--not-arrived")
-            yield Stuck(
-                target.name,
-                one.key,
-                "nobody knows whether it arrived" + then[target.thing.policy],
-                one.since,
-                one.state,
-                one.holder,
-                pasting.command("delivery", target, *ended),
-            )
+    for one in store.deliveries(target.thing, limit, uncertain=True):
+        ended = (pasting.named("--resolve", one.key), "--arrived|--not-arrived")
+        yield Stuck(
+            target.name,
+            one.key,
+            "nobody knows whether it arrived" + then[target.thing.policy],
+            one.since,
+            one.state,
+            one.holder,
+            pasting.command("delivery", target, *ended),
+        )
 
 
 def _attempts(store: Store, target: Target[Attempts], limit: int, pasting: Pasting) -> Iterator[Stuck]:
     found = target.thing
     spec = found.lifecycle
+    if why := unsearchable(store, found):
+        raise CallError(why)
     for parts in store._driver.run(reading(overdue(store, found, limit))):
         own = parts[1:] if spec.tenant else parts
         key = own if len(own) > 1 else own[0]

@@ -8,16 +8,16 @@ from typing import Any
 import click
 from rich.progress import Progress, TaskID
 
-from raceproof import Attempts, Claimable, Inbox, Spec
+from raceproof import Attempts, Claimable, Inbox, Spec, Store
 from raceproof.cli.changes import by_option, confirm, login_name, write_options
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import ExitCode, Failure
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, output_option, url_option
-from raceproof.cli.output import console, print_rows
+from raceproof.cli.output import console, print_rows, printable
 from raceproof.cli.stores import open_store
 from raceproof.cli.things import Target, find_things, need_tenant
-from raceproof.sweep import Swept
+from raceproof.sweep import Swept, unsearchable
 from raceproof.sweep import sweep as sweep_up
 
 _KINDS = (Spec, Claimable, Attempts, Inbox)
@@ -78,6 +78,7 @@ def sweep(
     found: dict[tuple[str, str], Swept] = {}
     try:
         with open_store(location, None, tenant) as store, _progress(found) as tell:
+            _tell_unseen(store, targets)
             sweep_up(
                 store,
                 *(target.thing for target in targets),
@@ -99,16 +100,27 @@ def sweep(
         click.echo("nothing was changed: this is what a sweep would find now", err=True)
 
 
+def _tell_unseen(store: Store, targets: Sequence[Target[Any]]) -> None:
+    """What this store cannot be searched for is said: that nothing was found is no word about it."""
+    for target in targets:
+        if isinstance(target.thing, Attempts) and (why := unsearchable(store, target.thing)):
+            click.echo(printable(f"not looked at: {why}"), err=True)
+
+
 def _print(found: Sequence[Swept], output: str, dry_run: bool) -> None:
     rows: list[dict[str, Any]] = [
         {"target": one.target, "work": one.work, "number": one.number, "more": one.more, "dry_run": dry_run}
         for one in found
     ]
     if output == "table":
-        rows = [
-            {**row, "number": f"{row['number']} or more" if row["more"] else row["number"]} for row in rows
-        ]
+        rows = [{**row, "number": _number(one)} for row, one in zip(rows, found, strict=True)]
     print_rows(output, ("target", "work", "number"), rows)
+
+
+def _number(one: Swept) -> str:
+    if one.work == "not looked at":
+        return ""
+    return f"{one.number} or more" if one.more else f"{one.number}"
 
 
 def _once(targets: Sequence[Target[Any]]) -> list[Target[Any]]:
