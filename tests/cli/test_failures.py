@@ -50,6 +50,39 @@ def test_a_url_that_cannot_be_read_is_not_repeated(cli: Cli, password: str) -> N
     assert "77" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://db:99999/shop", "its port is no number from 0 to 65535"),
+        ("postgresql://ann:hunter2@db:x5432/shop", "its port is no number from 0 to 65535"),
+        ("redis://127.0.0.1:abc/0", "its port is no number from 0 to 65535"),
+        ("redis://[::1/0", "an IPv6 address stands in brackets"),
+    ],
+)
+def test_a_password_is_not_blamed_for_a_port(cli: Cli, url: str, said: str) -> None:
+    """What is wrong is said without a piece of the URL."""
+    result = cli("verify", "--app", APP, "--url", url)
+    assert (result.exit_code, said in result.stderr, "percent code" in result.stderr) == (2, True, False)
+    assert not any(piece in result.output for piece in ("hunter", "99999", "abc", "x5432"))
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis://:hunter2@127.0.0.1:1/0?foo=bar", "its driver has no setting 'foo'"),
+        ("valkey://127.0.0.1:1/0?foo=bar", "its driver has no setting 'foo'"),
+        ("redis://127.0.0.1:1/0?socket_timeout=abc", "Invalid value for 'socket_timeout'"),
+        ("postgresql://ann:hunter2@127.0.0.1:1/x?foo=bar", 'invalid URI query parameter: "foo"'),
+    ],
+)
+def test_a_setting_that_the_driver_does_not_know_is_a_wrong_call(cli: Cli, url: str, said: str) -> None:
+    """Nothing is asked of a server, and nothing is said to be broken."""
+    result = cli("show", "--app", APP, "Command", "c-1", "--url", url)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert "should not happen" not in result.stderr
+    assert "hunter" not in result.output
+
+
 def test_what_is_no_url_is_not_repeated(cli: Cli) -> None:
     """A connection string in another form may hold a password too."""
     result = cli(

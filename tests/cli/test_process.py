@@ -122,6 +122,33 @@ def test_a_reader_that_has_seen_enough_is_no_error(process: Process, sqlite_url:
     assert result.returncode != 0
 
 
+@pytest.mark.parametrize("args", [("show", "Command", "c-1"), ("metrics",), ("sql",)])
+def test_a_full_disk_is_said_and_ends_with_1(
+    process: Process, sqlite_url: str, args: tuple[str, ...]
+) -> None:
+    """It is stdout that cannot be written, not the store that cannot be reached; and Python is not surprised at its end."""
+    env = {"RACEPROOF_APP": "declared", "RACEPROOF_URL": sqlite_url}
+    with open("/dev/full", "wb") as full:
+        result = process(*args, env=env, stdout=full, stderr=subprocess.PIPE, capture_output=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith("Error: stdout cannot be written: ")
+    assert "No space left" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2], ids=["stdin", "stdout", "stderr"])
+def test_a_stream_that_is_closed_is_no_surprise(process: Process, sqlite_url: str, closed: int) -> None:
+    """Without stdout nothing is begun, for nobody would be told; the others are not needed."""
+    env = {"RACEPROOF_APP": "declared", "RACEPROOF_URL": sqlite_url}
+    moving = ("move", "Command", "ack", "c-1")
+    result = process(*moving, "--yes", env=env, preexec_fn=lambda: os.close(closed))
+    assert (result.returncode, "stdout is closed" in result.stderr) == (int(closed == 1), closed == 1)
+    shown = process("show", "Command", "c-1", "-o", "json", env=env)
+    assert json.loads(shown.stdout)["status"] == ("QUEUED" if closed == 1 else "ACK")
+    asked = process(*moving, env=env, preexec_fn=lambda: os.close(closed))
+    assert (asked.returncode, "Traceback" in asked.stderr) == (1 if closed == 1 else 2, False)
+
+
 def test_a_pipe_gets_neither_colour_nor_cut_lines(process: Process, sqlite_url: str) -> None:
     """A long value in a table stays whole, and there is no escape sequence."""
     env = {"RACEPROOF_APP": "declared", "RACEPROOF_URL": sqlite_url, "COLUMNS": "40"}

@@ -94,7 +94,7 @@ def test_those_under_way_hide_no_delivery_whose_end_nobody_knows(cli: Cli, sql_p
     for key in ("a", "b", "z"):
         sql_place.put("work_pictures", id=key, state="ready")
         turn = sql_place.db.take_turn(pictures, key)
-        assert isinstance(turn, Turn)
+    assert isinstance(turn, Turn)
     sql_place.db.uncertain(turn)
     (found,) = stuck(cli, sql_place, "pictures", "--limit", "1")
     assert found["key"] == "z"
@@ -142,6 +142,43 @@ def test_nothing_is_said_of_what_could_not_be_looked_at(cli: Cli, valkey_place: 
     assert cli("stuck", *valkey_place.target, "Job").stderr == "nothing is stuck\n"
 
 
+@pytest.mark.parametrize("table", ["work_inbox", "work_pictures", "work_leases"])
+def test_a_missing_table_leads_to_who_sees_it(cli: Cli, sql_place: Place, table: str) -> None:
+    """`verify` knows lifecycles only; `sql` prints what to create, and `doctor` says that it is missing."""
+    sql_place.raw.execute(f"DROP TABLE {table}")
+    command = {
+        "work_inbox": ("inbox",),
+        "work_pictures": ("delivery", "pictures"),
+        "work_leases": ("leader",),
+    }
+    result = cli(command[table][0], *sql_place.target, *command[table][1:])
+    assert (result.exit_code, result.stdout, table in result.stderr) == (1, "", True)
+    assert "`raceproof doctor`" in result.stderr
+    assert "`raceproof sql`" in result.stderr
+    assert "verify" not in result.stderr
+    assert table in cli("doctor", *sql_place.target).stdout
+
+
+def test_one_missing_table_hides_nothing_of_the_others(cli: Cli, sql_place: Place) -> None:
+    """It is told, the others are looked at, and the code says that it was not all."""
+    sql_place.job("a", attempts=3)
+    sql_place.job("b")
+    sql_place.db.claim_one(Job.work, "b", by="ann")
+    sql_place.raw.execute("DROP TABLE work_inbox")
+    sql_place.raw.execute("DROP TABLE work_lines")
+    for command, key in (("stuck", "a"), ("claims", "b")):
+        result = cli(command, *sql_place.target, "-o", "ids")
+        assert (result.exit_code, result.stdout) == (7, f"{key}\n"), result.stderr
+        assert result.stderr.count("`raceproof doctor`") == 1
+        for table in ("work_inbox", "work_lines"):
+            assert table in result.stderr
+        alone = cli(command, *sql_place.target, "Line.work", "-o", "json")
+        assert (alone.exit_code, alone.stdout) == (1, "")
+    well = cli("claims", *sql_place.target, "Dated.work", "Line.work", "-o", "ids")
+    assert (well.exit_code, well.stdout) == (7, "")
+    assert "nobody holds a row, as far as could be looked at" in well.stderr
+
+
 def test_a_sweep_says_what_it_could_not_look_at(cli: Cli, valkey_place: Place) -> None:
     """No number is told for overdue attempts that Redis cannot be searched for."""
     valkey_place.db.start_attempt(logins, "ann", "l1", now=LONG_AGO)
@@ -184,9 +221,9 @@ def test_history_is_kept_unless_a_time_is_said(cli: Cli, sql_place: Place) -> No
     assert len(sql_place.db.history(logins.lifecycle, "l1")) == 1
 
 
-@pytest.mark.parametrize("days", ["0", "-1"])
+@pytest.mark.parametrize("days", ["0", "-1", "inf", "nan", "1e300"])
 def test_history_cannot_be_deleted_whole(cli: Cli, sqlite_place: Place, days: str) -> None:
-    """A time to keep is more than none."""
+    """A time to keep is more than none, and has an end."""
     assert cli("sweep", *sqlite_place.target, "--keep-days", days, "--yes").exit_code == 2
 
 

@@ -74,6 +74,58 @@ def test_a_release_needs_a_reason_and_an_existing_row(cli: Cli, place: Place) ->
     assert (unasked.exit_code, "--yes" in unasked.stderr) == (2, True)
 
 
+def test_rows_can_be_released_from_a_pipe(cli: Cli, place: Place) -> None:
+    """Ids of --stale are keys of --release; a row that is not there does not keep the others."""
+    for number, key in enumerate(("a", "b", "c")):
+        place.job(key, number)
+        place.db.claim_one(Job.work, key, by="ann", now=LONG_AGO if key != "c" else None)
+    stale = cli("claims", *place.target, "Job.work", "--stale", "-o", "ids").stdout
+    assert stale == "a\nb\n"
+    release = ("claims", *place.target, "Job.work", "--release", "-", "--reason", "x", "--yes")
+    result = cli(*release, "-o", "json", input=f"{stale}gone\n")
+    found = [(row["key"], row["outcome"]) for row in json.loads(result.stdout)]
+    assert found == [("a", "released"), ("b", "released"), ("gone", "missing")]
+    assert (result.exit_code, "no such row" in result.stderr) == (7, True)
+    again = cli(*release, "-o", "ids", input="a\ngone\n")
+    assert (again.exit_code, again.stdout) == (7, "a\n")
+    assert [row["key"] for row in rows(cli, "claims", *place.target, "Job.work")] == ["c"]
+    nothing = cli(*release, "-o", "json", input="")
+    assert (nothing.exit_code, json.loads(nothing.stdout)) == (0, [])
+
+
+def test_a_release_that_breaks_in_the_middle_tells_what_was_done(cli: Cli, sqlite_place: Place) -> None:
+    """The rows before have been released and are printed; the code says that it was not all."""
+    for number, key in enumerate(("a", "b")):
+        sqlite_place.job(key, number)
+        sqlite_place.db.claim_one(Job.work, key)
+    sqlite_place.raw.execute(
+        "CREATE TRIGGER full BEFORE UPDATE ON work_jobs WHEN NEW.id = 'b' BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
+    )
+    release = ("claims", *sqlite_place.target, "Job.work", "--release", "a", "--release", "b")
+    result = cli(*release, "--reason", "x", "--yes", "-o", "ids")
+    assert (result.exit_code, result.stdout) == (7, "a\n")
+    assert "after 1 of 2 rows: disk is full" in result.stderr
+
+
+def test_deliveries_can_be_resolved_from_a_pipe(cli: Cli, place: Place) -> None:
+    """All that are named have ended alike; one that is not uncertain is said, and the others are resolved."""
+    for key in ("a", "b", "c"):
+        place.put("work_pictures", id=key, state="ready")
+        turn = place.db.take_turn(pictures, key)
+        assert isinstance(turn, Turn)
+        if key != "c":
+            place.db.uncertain(turn)
+    resolve = ("delivery", *place.target, "pictures", "--resolve", "-", "--not-arrived", "-o", "json")
+    keys = "a\nb\nc\ngone\n"
+    for how, outcomes in (
+        ("--dry-run", ["would be failed", "would be failed", "would be refused", "missing"]),
+        ("--yes", ["failed", "failed", "sending", "missing"]),
+    ):
+        result = cli(*resolve, how, input=keys)
+        assert (result.exit_code, [row["outcome"] for row in json.loads(result.stdout)]) == (7, outcomes)
+        assert "'c' is sending, not uncertain" in result.stderr
+
+
 def test_an_uncertain_delivery_is_listed_and_resolved(cli: Cli, place: Place) -> None:
     """Only an uncertain one can be resolved; saying the same again is no error."""
     for key in ("a", "b"):
@@ -226,6 +278,19 @@ def test_dead_events_can_be_revived_from_a_pipe(cli: Cli, sql_place: Place) -> N
         ),
         (["claims", "--app", "tests.cli.declared"], "which store?"),
         (["claims", "--app", "tests.cli.declared", "Job.work"], "tests.cli.declared declares none"),
+        (["claims", "--app", "json"], "--app json: nothing is declared there"),
+        (["claims", "--app", WORKING, "--app", "json"], "--app json: nothing is declared there"),
+        (["claims", "--app", "json", "Job.work"], "--app json: nothing is declared there"),
+        (["stuck", "--app", "json"], "nothing is declared there"),
+        (["leader", "--app", "json"], "nothing is declared there"),
+        (["leader", "--app", "json", "bot"], "nothing is declared there"),
+        (["sweep", "--app", "json", "--yes"], "nothing is declared there"),
+        (["delivery", "--app", "json", "pictures"], "nothing is declared there"),
+        (["attempts", "--app", "json", "logins", "ann"], "nothing is declared there"),
+        (["inbox", "--app", "json"], "nothing is declared there"),
+        (["inbox", "--app", "json", "events"], "nothing is declared there"),
+        (["doctor", "--app", "json"], "nothing is declared there"),
+        (["sql", "--app", "json"], "nothing is declared there"),
         (["claims", f"{WORKING}:pictures"], "is not claim"),
         (["claims", f"{WORKING}:nothing"], "has no 'nothing'; it has Job, Job.work"),
         (["claims", "Job.work"], "which lifecycles?"),

@@ -84,7 +84,7 @@ def test_those_under_way_hide_no_delivery_whose_end_nobody_knows(ill: Ill) -> No
     for key in ("a", "b", "z"):
         ill.put("ill_pictures", id=key, state="ready")
         turn = ill.db.take_turn(pictures, key)
-        assert isinstance(turn, Turn)
+    assert isinstance(turn, Turn)
     ill.db.uncertain(turn)
     (found,) = diagnose(ill.db, pictures, limit=1).problems
     assert (found.check, [row["key"] for row in found.evidence]) == ("stuck.delivery", ["z"])

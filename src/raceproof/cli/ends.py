@@ -1,5 +1,6 @@
 """How a run ends: the exit codes, and an expected failure as a message instead of a traceback."""
 
+import errno
 from enum import IntEnum
 from typing import IO, Any
 
@@ -32,3 +33,11 @@ class Failure(click.ClickException):
         click.echo(f"Error: {self.message}", file=file, err=True)
         if self.advice:
             click.echo(self.advice, file=file, err=True)
+
+
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+
+
+def is_unwritable(error: Exception) -> bool:
+    """Whether stdout does not take what is printed: the file that it goes to is full, say."""
+    return isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None

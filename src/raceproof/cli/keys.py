@@ -28,7 +28,7 @@ def parse_key(spec: Spec[Any] | Delivery, text: str, separator: str) -> Key:
     return parts
 
 
-def parse_keys(spec: Spec[Any], texts: Iterable[str], separator: str) -> list[Key]:
+def parse_keys(spec: Spec[Any] | Delivery, texts: Iterable[str], separator: str) -> list[Key]:
     """Several keys; `-` stands for those on stdin, one on a line."""
     return [parse_key(spec, text, separator) for text in _expand(texts)]
 

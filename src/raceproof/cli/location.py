@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import click
 
@@ -48,19 +48,24 @@ def parse_location(text: str) -> Location:
     if not slashes or scheme not in SCHEMES:
         what = f"the scheme {scheme!r} is not known" if slashes and scheme.isalnum() else "it is not a URL"
         raise click.BadParameter(f"{what}; write sqlite:///file.db, postgresql://… or redis://…")
-    parts = _split(text)
-    if parts is None or ("@" in text and "@" not in parts.netloc and scheme != "sqlite"):
-        raise click.BadParameter(
-            "it cannot be read; a special character in a password is written in percent code, as in %40 for @"
-        )
+    if scheme != "sqlite" and (problem := _problem(text)):
+        raise click.BadParameter(f"it cannot be read; {problem}")
     return Location(text.replace(before, scheme, 1) if plus else text, SCHEMES[scheme])
 
 
-def _split(text: str) -> SplitResult | None:
+def _problem(text: str) -> str:
+    """What is wrong with a URL, without a piece of it; empty if nothing is."""
     try:
         parts = urlsplit(text)
+    except ValueError:
+        parts = None
+    if "@" in text and (parts is None or "@" not in parts.netloc):
+        return "a special character in a password is written in percent code, as in %40 for @"
+    if parts is None:
+        return "an IPv6 address stands in brackets, as in [::1]"
+    try:
         if "," not in parts.netloc:  # several hosts are for PostgreSQL's own library to read
             _ = parts.port
     except ValueError:
-        return None
-    return parts
+        return "its port is no number from 0 to 65535"
+    return ""

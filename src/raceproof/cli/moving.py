@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from raceproof import Already, Answer, Conflict, Missing, Move, Moved, Store, Unknown
 from raceproof.cli.ends import ExitCode
@@ -65,7 +65,14 @@ def foresee_rows(store: Store, move: Move[Any], keys: Sequence[Key]) -> Iterator
         yield _foreseen(explain(spec, store.read(spec, key), move, key=key))
 
 
-def exit_code(lines: Sequence[Line]) -> ExitCode:
+class Ended(Protocol):
+    """What came of one row, as far as the exit code is concerned."""
+
+    @property
+    def code(self) -> ExitCode: ...
+
+
+def exit_code(lines: Sequence[Ended]) -> ExitCode:
     """One code for all rows: the row's own if there is one, `PARTLY` where some reached the target and some did not."""
     failed = {line.code for line in lines if line.code != ExitCode.OK}
     if failed and any(line.code == ExitCode.OK for line in lines):

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from raceproof import RaceproofError, __version__
-from raceproof.cli.ends import ExitCode, Failure
+from raceproof.cli.ends import ExitCode, Failure, is_unwritable
 from raceproof.cli.options import Run, debug_option
 
 # name -> where its click command is. A command whose module is not there is not listed.
@@ -40,6 +40,9 @@ COMMANDS = {
 }
 
 
+_KEPT = "What the command has done is done; only its answer is lost."
+
+
 class Program(click.Group):
     """Imports a command when it is asked for, and turns whatever ends a run into an exit code."""
 
@@ -55,6 +58,7 @@ class Program(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         run = Run()
+        _need_streams()
         for stream in (sys.stdout, sys.stderr):
             # a terminal without arrows shows them as \u2192, which is better than a traceback
             if reconfigure := getattr(stream, "reconfigure", None):
@@ -63,8 +67,8 @@ class Program(click.Group):
             code = super().main(*args, **{**extra, "standalone_mode": False, "obj": run})
             sys.stdout.flush()
         except BrokenPipeError:
-            # whoever read us has seen enough; Python must not try to flush again
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            # whoever read us has seen enough
+            _forget_stdout()
             code = ExitCode.ERROR
         except click.Abort:
             click.echo("interrupted", err=True)
@@ -79,10 +83,34 @@ class Program(click.Group):
         except RaceproofError as error:
             code = _ended(error, run)
         except Exception as error:
-            code = _ended(
-                error, run, "This should not happen. `raceproof --debug …` shows where it comes from."
-            )
+            if is_unwritable(error):
+                _forget_stdout()
+                code = _ended(Failure(f"stdout cannot be written: {error}. {_KEPT}"), run)
+            else:
+                code = _ended(
+                    error, run, "This should not happen. `raceproof --debug …` shows where it comes from."
+                )
         sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _need_streams() -> None:
+    """A shell can close each of them; who has no stdout would get no answer, so nothing is begun."""
+    # what is opened gets the number of what is closed, and nothing else may have it
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if closed:
+        click.echo("Error: stdout is closed: there is nowhere to print to.", err=True)
+        sys.exit(ExitCode.ERROR)
+
+
+def _forget_stdout() -> None:
+    """What could not be written is not tried again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _ended(error: Exception, run: Run, advice: str = "") -> ExitCode:

@@ -1,17 +1,23 @@
 """Opening the store of a command, and saying in words what it answered when it did not do what was asked."""
 
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import click
 
 from raceproof import RaceproofError, Spec, Store, bind, connect
-from raceproof.cli.ends import ExitCode, Failure
+from raceproof.cli.ends import ExitCode, Failure, is_unwritable
 from raceproof.cli.location import Location
+from raceproof.cli.options import Run
+from raceproof.cli.output import printable
+from raceproof.cli.things import Target
 from raceproof.statement import AcknowledgementLost
+
+T = TypeVar("T")
 
 _SECONDS_TO_CONNECT = 10
 _SETTINGS: dict[str, dict[str, Any]] = {
@@ -43,7 +49,36 @@ def open_store(
     except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
         raise
     except Exception as error:
-        raise _failure(error, location) from error
+        if is_unwritable(error):
+            raise
+        raise _failure(error, location, spec) from error
+
+
+def look_at_each(
+    location: Location | None,
+    tenant: str | None,
+    targets: Sequence[Target[Any]],
+    look: Callable[[Store, Target[Any]], Iterable[T]],
+) -> tuple[list[T], ExitCode]:
+    """What each target tells; what one of them cannot tell is said, and the others are looked at all the same."""
+    found: list[T] = []
+    failures: list[Failure] = []
+    with open_store(location, None, tenant) as store:
+        for target in targets:
+            try:
+                found += look(store, target)
+            except Exception as error:
+                failure = _failure(error, location)
+                if failure.code == ExitCode.UNREACHABLE:
+                    raise failure from error
+                failures.append(Failure(f"{target.name}: {failure.message}", failure.code, failure.advice))
+    if failures and len(failures) == len(targets):
+        raise failures[0]
+    run = click.get_current_context().ensure_object(Run)
+    told = [f"not looked at: {failure.message}" for failure in failures]
+    for line in (*told, *dict.fromkeys(failure.advice for failure in failures)):
+        click.echo(printable(run.redacted(line)), err=True)
+    return found, ExitCode.PARTLY if failures else ExitCode.OK
 
 
 @contextmanager
@@ -54,7 +89,7 @@ def _opened(location: Location, tenant: str | None) -> Iterator[Store]:
             for name, value in _SETTINGS[location.kind].items()
             if name not in urlsplit(location.url).query
         }
-        with connect(location.url, tenant=tenant, **settings) as store:
+        with _connected(location, tenant, settings) as store:
             yield store
         return
     # Not by `connect`: that would create a file which does not exist, and change the journal of one which does.
@@ -72,14 +107,37 @@ def _opened(location: Location, tenant: str | None) -> Iterator[Store]:
         yield bind(connection, tenant=tenant)
 
 
-def _failure(error: Exception, location: Location) -> Failure:
+def _connected(location: Location, tenant: str | None, settings: dict[str, Any]) -> Store:
+    """Open a store; a URL that its driver cannot use is a wrong call, whether or not there is a server."""
+    try:
+        return connect(location.url, tenant=tenant, **settings).open()
+    except Exception as error:
+        if isinstance(error, TypeError | ValueError) or _named(error, "ProgrammingError"):
+            said = str(error).strip().splitlines()[0]
+            if unknown := re.search(r"unexpected keyword argument ('\w+')", said):
+                said = f"its driver has no setting {unknown[1]}"
+            raise click.UsageError(f"the URL of the store cannot be used: {said}") from error
+        raise
+
+
+def _failure(error: Exception, location: Location | None, spec: Spec[Any] | None = None) -> Failure:
     code, message = _meaning(error)
     advice = "\n".join(getattr(error, "__notes__", ()))
     if not advice and not isinstance(error, RaceproofError):
-        advice = "`raceproof verify` compares the database with the declaration."
+        advice = _advice(location, spec)
     if code == ExitCode.UNREACHABLE:
         message, advice = f"the store at {location} cannot be reached: {message}", ""
     return Failure(message, code, advice)
+
+
+def _advice(location: Location | None, spec: Spec[Any] | None) -> str:
+    """What to do next; the tables of leases, inboxes and deliveries are for doctor to see, verify knows only lifecycles."""
+    if spec is not None:
+        return "`raceproof verify` compares the database with the declaration."
+    compares = "`raceproof doctor` compares the store with all that is declared"
+    if location is not None and location.kind == "redis":
+        return f"{compares}."
+    return f"{compares}, `raceproof sql` prints what has to be created."
 
 
 def _meaning(error: Exception) -> tuple[ExitCode, str]:

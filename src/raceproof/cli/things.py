@@ -47,7 +47,7 @@ def find_things(apps: Sequence[str], names: Sequence[str], *kinds: type[Any]) ->
     """All things of these kinds at `apps`, or those that are named; a lifecycle stands for its claims too."""
     if not names:
         need_apps(apps)
-        return _distinct(target for app in apps for target in _of_kinds(_at(app), kinds))
+        return _distinct(target for app in apps for target in _of_kinds(_declared(app), kinds))
     return _distinct(target for name in names for target in _named(apps, name, kinds))
 
 
@@ -96,7 +96,7 @@ def _named(apps: Sequence[str], name: str, kinds: Sequence[type[Any]]) -> list[T
             raise click.UsageError(f"{name} is not {_wanted(kinds)}.")
         return found
     need_apps(apps)
-    there = [target for app in apps for target in _at(app)]
+    there = [target for app in apps for target in _declared(app)]
     alike = _distinct(_of_kinds((target for target in there if target.answers_to(name)), kinds))
     if not alike:
         known = [target.name for target in _distinct(_of_kinds(there, kinds))]
@@ -123,6 +123,14 @@ def _of_kinds(targets: Iterable[Target[Any]], kinds: Sequence[type[Any]]) -> Ite
 def _distinct(targets: Iterable[Target[Any]]) -> list[Target[Any]]:
     """Each once: a module may have imported what another declares."""
     return list({id(target.thing): target for target in reversed(list(targets))}.values())[::-1]
+
+
+def _declared(app: str) -> list[Target[Any]]:
+    """What `--app` names; where nothing is declared there is nothing that could be well."""
+    found = list(_at(app))
+    if not found:
+        raise click.UsageError(f"--app {app}: nothing is declared there: no {_wanted(list(WORDS))}.")
+    return found
 
 
 def _at(app: str) -> Iterator[Target[Any]]:

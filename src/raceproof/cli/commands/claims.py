@@ -6,11 +6,20 @@ from typing import Any
 import click
 
 from raceproof import Claim, Claimable, Lost, Marker, Missing, Released, Store
-from raceproof.cli.changes import by_option, confirm, login_name, write_options
+from raceproof.cli.changes import (
+    Change,
+    by_option,
+    change_each,
+    confirm,
+    login_name,
+    rows_of,
+    show_changes,
+    write_options,
+)
 from raceproof.cli.commands.show import no_such_row
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import ExitCode
-from raceproof.cli.keys import parse_key, written_key
+from raceproof.cli.keys import parse_keys, written_key
 from raceproof.cli.location import Location
 from raceproof.cli.options import (
     app_option,
@@ -20,8 +29,8 @@ from raceproof.cli.options import (
     output_option,
     url_option,
 )
-from raceproof.cli.output import print_rows, printable
-from raceproof.cli.stores import open_store
+from raceproof.cli.output import print_rows
+from raceproof.cli.stores import look_at_each
 from raceproof.cli.things import Target, find_thing, find_things, need_tenant
 
 _COLUMNS = ("claim", "key", "holder", "status", "attempts", "until", "lease")
@@ -34,9 +43,12 @@ Examples:
   raceproof claims --app shop.models
   raceproof claims --app shop.models Job.work --stale -o ids
   raceproof claims --app shop.models Job.work --release 1042 --reason "the worker hangs"
+  raceproof claims --app shop.models Job.work --stale -o ids |
+    raceproof claims --app shop.models Job.work --release - --reason "its host is gone" --yes
 
 \b
-Exit code of --release: 0 if the row is free now, 3 if it was claimed anew meanwhile, 4 if there is no such row."""
+Exit code of --release: 0 if the row is free now, 3 if it was claimed anew meanwhile, 4 if there is no such row,
+7 if some of several are free now and some are not. Without it: 7 if some targets could not be looked at."""
 )
 @click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Claimable))
 @app_option
@@ -45,7 +57,11 @@ Exit code of --release: 0 if the row is free now, 3 if it was claimed anew meanw
 @click.option("--stale", is_flag=True, help="Only those whose lease is over.")
 @limit_option(100)
 @click.option(
-    "--release", metavar="KEY", help="Take this row from its holder, whose later writes are refused."
+    "--release",
+    "keys",
+    metavar="KEY",
+    multiple=True,
+    help="Take this row from its holder, whose later writes are refused.",
 )
 @by_option
 @click.option("--reason", help="Why it is released, for the history.")
@@ -62,7 +78,7 @@ def claims(
     key_separator: str,
     stale: bool,
     limit: int,
-    release: str | None,
+    keys: tuple[str, ...],
     by: str | None,
     reason: str | None,
     dry_run: bool,
@@ -72,34 +88,37 @@ def claims(
     """List who holds which rows, and until when, the oldest first.
 
     TARGET is a claim, as Job.work, or a lifecycle with all its claims; without one, all that are declared. A row whose lease
-    is over is free: the next claim takes it. With --release a row is given back at once, and its attempt does not count.
+    is over is free: the next claim takes it. With --release a row is given back at once, and its attempt does not count; a
+    --release of - reads keys from stdin, one on a line.
     """
-    if release is not None:
+    if keys:
         if len(names) != 1 or not reason:
             raise click.UsageError("--release needs one TARGET, and a --reason that the history can keep.")
         target = find_thing(apps, names[0], Claimable)
         need_tenant(target.thing, tenant)
-        key = parse_key(target.thing.lifecycle, release, key_separator)
+        wanted = parse_keys(target.thing.lifecycle, keys, key_separator)
         if not (dry_run or yes):
-            confirm(f"Release {target.name} of {release} in {location}?")
-        with open_store(location, None, tenant) as store:
-            line, code = _released(store, target.thing, key, by or login_name(), reason, dry_run)
-        line["key"] = written_key(line["key"], key_separator) if output in ("table", "ids") else line["key"]
-        columns = ("claim", "key", "outcome", "holder")
-        print_rows(output, columns, [line], _STYLES, lambda row: str(row["key"]))
-        if code != ExitCode.OK:
-            click.echo(printable(line["message"]), err=True)
+            confirm(f"Release {target.name} of {rows_of(wanted, key_separator)} in {location}?")
+        who, why = by or login_name(), reason
+        code = change_each(
+            location,
+            tenant,
+            wanted,
+            lambda store, key: _released(store, target.thing, key, who, why, dry_run),
+            show_changes(output, ("claim", "key", "outcome", "holder"), _STYLES, key_separator),
+        )
         context.exit(code)
     targets: list[Target[Claimable[Any]]] = find_things(apps, names, Claimable)
     for one in targets:
         need_tenant(one.thing, tenant)
-    with open_store(location, None, tenant) as store:
-        rows = [row for one in targets for row in _held(store, one, limit, stale)]
+    rows, code = look_at_each(location, tenant, targets, lambda store, one: _held(store, one, limit, stale))
     if output == "table":
         rows = [{**row, "key": written_key(row["key"], key_separator)} for row in rows]
     print_rows(output, _COLUMNS, rows, _STYLES, lambda row: written_key(row["key"], key_separator))
     if not rows:
-        click.echo("nobody holds a row" if not stale else "no lease is over", err=True)
+        told = "nobody holds a row" if not stale else "no lease is over"
+        click.echo(told if code == ExitCode.OK else f"{told}, as far as could be looked at", err=True)
+    context.exit(code)
 
 
 def _held(store: Store, target: Target[Claimable[Any]], limit: int, stale: bool) -> list[dict[str, Any]]:
@@ -120,20 +139,19 @@ def _held(store: Store, target: Target[Claimable[Any]], limit: int, stale: bool)
     ]
 
 
-def _released(
-    store: Store, claim: Claimable[Any], key: Any, by: str, reason: str, dry_run: bool
-) -> tuple[dict[str, Any], ExitCode]:
+def _released(store: Store, claim: Claimable[Any], key: Any, by: str, reason: str, dry_run: bool) -> Change:
     """Give a row back in its holder's name, by the fence that the row has now."""
     row = store.read(claim.lifecycle, key)
+    more = {"claim": str(claim), "holder": row and row.get(getattr(claim.form, "holder", "") or "")}
     if row is None:
-        raise no_such_row(claim.lifecycle, key)
-    holder = row.get(getattr(claim.form, "holder", "") or "")
-    line = {"claim": str(claim), "key": key, "outcome": "free", "holder": holder, "message": ""}
+        missing = no_such_row(claim.lifecycle, key)
+        return Change(key, "missing", missing.message, missing.code, more)
     fence = row.get(claim.form.fence_column)
     if not _is_held(claim, row):
-        return {**line, "message": f"nobody holds {claim} of {key!r}"}, ExitCode.OK
+        return Change(key, "free", f"nobody holds {claim} of {key!r}", ExitCode.OK, more)
     if dry_run:
-        return {**line, "outcome": "would release", "message": f"held by {holder or 'somebody'}"}, ExitCode.OK
+        held_by = f"held by {more['holder'] or 'somebody'}"
+        return Change(key, "would release", held_by, ExitCode.OK, more)
     held = Claim(key, claim, fence, by, 1, claim.held[0], 0.0, None, store._tenant)
     (answer,) = store.release(held, reason=reason)
     match answer:
@@ -145,7 +163,7 @@ def _released(
             code = ExitCode.NOT_FOUND
         case _:
             code = ExitCode.UNREACHABLE
-    return {**line, "outcome": answer.outcome, "message": str(answer)}, code
+    return Change(key, answer.outcome, str(answer), code, more)
 
 
 def _is_held(claim: Claimable[Any], row: dict[str, Any]) -> bool:

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from raceproof import Lease
+from raceproof import Lease, Store
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, output_option, url_option
 from raceproof.cli.output import print_rows
-from raceproof.cli.stores import open_store
+from raceproof.cli.stores import look_at_each
 from raceproof.cli.things import Target, find_things
 
 _COLUMNS = ("lease", "holder", "epoch", "until")
@@ -22,7 +22,10 @@ _STYLES = {"(nobody)": "bold red"}
 Examples:
   raceproof leader --app shop.models bot_lease
   raceproof leader bot                              (a lease by its name, in the usual table)
-  raceproof leader bot -o json | jq '.[0].holder'"""
+  raceproof leader bot -o json | jq '.[0].holder'
+
+\b
+Exit code 7 if some leases could not be looked at."""
 )
 @click.argument("names", metavar="[TARGET|NAME]...", nargs=-1, shell_complete=complete_thing(Lease))
 @app_option
@@ -35,8 +38,14 @@ Examples:
 )
 @output_option("table", "json", "jsonl", "ids")
 @debug_option
+@click.pass_context
 def leader(
-    names: tuple[str, ...], apps: tuple[str, ...], location: Location | None, table: str, output: str
+    context: click.Context,
+    names: tuple[str, ...],
+    apps: tuple[str, ...],
+    location: Location | None,
+    table: str,
+    output: str,
 ) -> None:
     """Say who leads.
 
@@ -44,17 +53,19 @@ def leader(
     names of the holders are printed.
     """
     targets = find_things(apps, (), Lease) if not names else [_find(apps, name, table) for name in names]
-    rows: list[dict[str, Any]] = []
-    with open_store(location) as store:
-        for target in targets:
-            led = store.led_by(target.thing)
-            until = led.until.astimezone(UTC) if led.until else None
-            rows.append({"lease": target.thing.name, "holder": led.by, "epoch": led.epoch, "until": until})
+    rows, code = look_at_each(location, None, targets, lambda store, target: [_led(store, target.thing)])
     if output == "table":
         rows = [{**row, "holder": row["holder"] or "(nobody)"} for row in rows]
     if output == "ids":
         rows = [row for row in rows if row["holder"]]
     print_rows(output, _COLUMNS, rows, _STYLES, lambda row: str(row["holder"]))
+    context.exit(code)
+
+
+def _led(store: Store, lease: Lease) -> dict[str, Any]:
+    led = store.led_by(lease)
+    until = led.until.astimezone(UTC) if led.until else None
+    return {"lease": lease.name, "holder": led.by, "epoch": led.epoch, "until": until}
 
 
 def _find(apps: tuple[str, ...], name: str, table: str) -> Target[Lease]:

@@ -21,7 +21,7 @@ from raceproof.cli.options import (
 )
 from raceproof.cli.output import print_rows, printable
 from raceproof.cli.pasting import Pasting
-from raceproof.cli.stores import open_store
+from raceproof.cli.stores import look_at_each
 from raceproof.cli.things import Target, find_things, need_tenant
 from raceproof.look import moment
 from raceproof.statement import reading
@@ -50,7 +50,7 @@ Examples:
   raceproof stuck --app shop.models Job.work -o jsonl | jq -r .repair
 
 \b
-Exit code 6 if something is stuck."""
+Exit code 6 if something is stuck, 7 if some targets could not be looked at."""
 )
 @click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(*_KINDS))
 @app_option
@@ -79,19 +79,23 @@ def stuck(
     targets = find_things(apps, names, *_KINDS)
     for target in targets:
         need_tenant(target.thing, tenant)
-    rows: list[dict[str, Any]] = []
     unseen: list[str] = []
     pasting = Pasting(tenant, key_separator)
-    with open_store(location, None, tenant) as store:
-        for target in targets:
-            try:
-                rows += [one._asdict() for one in _stuck(store, target, limit, pasting)]
-            except CallError as error:  # Redis cannot be searched for everything
-                unseen.append(target.name)
-                click.echo(printable(f"not looked at: {error}"), err=True)
+
+    def look(store: Store, target: Target[Any]) -> list[dict[str, Any]]:
+        try:
+            return [one._asdict() for one in _stuck(store, target, limit, pasting)]
+        except CallError as error:  # Redis cannot be searched for everything
+            unseen.append(target.name)
+            click.echo(printable(f"not looked at: {error}"), err=True)
+            return []
+
+    rows, code = look_at_each(location, tenant, targets, look)
     if output == "table":
         rows = [{**row, "key": written_key(row["key"], key_separator)} for row in rows]
     print_rows(output, _COLUMNS, rows, {}, lambda row: written_key(row["key"], key_separator))
+    if code != ExitCode.OK:
+        context.exit(code)
     if rows:
         context.exit(ExitCode.PROBLEMS)
     if unseen:

@@ -1,5 +1,6 @@
 """`raceproof sweep`: what has to be done now and then, in small steps."""
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,14 @@ from raceproof.sweep import sweep as sweep_up
 
 _KINDS = (Spec, Claimable, Attempts, Inbox)
 _DAY = 86400.0
+_LONGEST = 36_500
+
+
+def _finite(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """What is no number is in every range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is no number of days.")
+    return value
 
 
 @click.command(
@@ -37,7 +46,8 @@ Examples:
 @click.option("--tenant", help="Whose rows, where a lifecycle has a tenant column.")
 @click.option(
     "--keep-days",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, _LONGEST, min_open=True),
+    callback=_finite,
     help="Delete history that is older.  [default: none is deleted]",
 )
 @click.option(
