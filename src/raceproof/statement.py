@@ -17,6 +17,7 @@ from operator import itemgetter
 from string import Formatter
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from raceproof.errors import CallError
 from raceproof.quoting import parameter
 
 T = TypeVar("T")
@@ -252,6 +253,14 @@ def templates(package: str, file: str) -> Mapping[str, Template]:
         elif line.strip() and not line.lstrip().startswith("--"):
             lines.append(line.rstrip())
     return {name: Template(name, lines) for name, lines in found.items()}
+
+
+def need_sql(dialect: str) -> None:
+    """DDL is for one of two dialects; anything else is a wrong call."""
+    if dialect not in ("postgres", "sqlite"):
+        raise CallError(
+            f"there is no DDL for {dialect!r}: say 'postgres' or 'sqlite'; on Redis nothing has to be created"
+        )
 
 
 @cache

@@ -3,11 +3,12 @@
 import hashlib
 from typing import Any
 
+from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.moves.sql import key_text
 from raceproof.quoting import identifier, literal, qualified, split_qualified
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
-from raceproof.statement import templates
+from raceproof.statement import need_sql, templates
 
 _LONGEST = 24
 
@@ -34,13 +35,17 @@ def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def guard_ddl(spec: Spec[Any], dialect: Dialect) -> str:
+def guard_ddl(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> str:
     """Install the guards, or bring them up to date; safe to run again."""
+    need_sql(dialect)
+    spec = spec_of(of)
     return _postgres(spec, "guard") if dialect == "postgres" else _sqlite_guard(spec)
 
 
-def drop_ddl(spec: Spec[Any], dialect: Dialect) -> str:
+def drop_ddl(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> str:
     """Take the guards away."""
+    need_sql(dialect)
+    spec = spec_of(of)
     if dialect == "postgres":
         return _postgres(spec, "drop")
     return templates("raceproof.guard", "sqlite.sql")["drop"].prepare(_sqlite_slots(spec), "dollar").text

@@ -13,7 +13,17 @@ from raceproof.inbox.outcome import Received
 from raceproof.intake import Arrival
 from raceproof.moves.sqlite import bindable
 from raceproof.quoting import identifier, literal, parameter, qualified, split_qualified
-from raceproof.statement import BEGIN, Prepared, Program, Rows, Style, templates, transaction, trying_again
+from raceproof.statement import (
+    BEGIN,
+    Prepared,
+    Program,
+    Rows,
+    Style,
+    need_sql,
+    templates,
+    transaction,
+    trying_again,
+)
 
 T = TypeVar("T")
 _NO_HEADERS = "{}"
@@ -159,6 +169,7 @@ def told(inbox: Inbox, arrivals: Sequence[Arrival], new: set[tuple[str, str]]) -
 
 def inbox_ddl(dialect: str, inbox: Inbox | None = None) -> str:
     """The table of an inbox and its indexes, for the user to create."""
+    need_sql(dialect)
     name = (inbox or Inbox()).table
     *schema, table = split_qualified(name)
     slots = {"table": qualified(name), "bare_table": identifier(table)}

@@ -13,7 +13,16 @@ from raceproof.look import moment
 from raceproof.moves.sqlite import bindable
 from raceproof.outcome import Conflict, Unknown
 from raceproof.quoting import parameter, qualified
-from raceproof.statement import AcknowledgementLost, Conflicted, Prepared, Program, Rows, Style, templates
+from raceproof.statement import (
+    AcknowledgementLost,
+    Conflicted,
+    Prepared,
+    Program,
+    Rows,
+    Style,
+    need_sql,
+    templates,
+)
 
 
 class PostgresLeases:
@@ -120,6 +129,7 @@ class SqliteLeases(PostgresLeases):
 
 def lease_ddl(dialect: str, table: str = "raceproof_lease") -> str:
     """The table of leases, for the user to create."""
+    need_sql(dialect)
     programs = PostgresLeases if dialect == "postgres" else SqliteLeases
     slots = {"table": qualified(table), **programs.types}
     return templates("raceproof.leases", f"{dialect}.sql")["lease.table"].prepare(slots, "dollar").text

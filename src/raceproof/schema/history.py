@@ -2,9 +2,10 @@
 
 from typing import Any, Literal
 
+from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.quoting import identifier, qualified, split_qualified
 from raceproof.spec import Spec
-from raceproof.statement import templates
+from raceproof.statement import need_sql, templates
 
 Dialect = Literal["postgres", "sqlite"]
 
@@ -24,8 +25,10 @@ history_columns = (
 )
 
 
-def history_ddl(spec: Spec[Any], dialect: Dialect) -> str:
+def history_ddl(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> str:
     """The DDL of the history that this lifecycle declares; empty if it declares none."""
+    need_sql(dialect)
+    spec = spec_of(of)
     if spec.history is None:
         return ""
     *schema, table = split_qualified(spec.history.table)

@@ -14,7 +14,7 @@ from raceproof.moves.sql import declared
 from raceproof.quoting import identifier, qualified, split_qualified
 from raceproof.schema.history import Dialect
 from raceproof.spec import Claimable
-from raceproof.statement import templates
+from raceproof.statement import need_sql, templates
 
 _LONGEST = 63  # bytes: PostgreSQL cuts a longer name, and two of them could become one
 
@@ -26,6 +26,7 @@ def claim_index_ddl(claim: Claimable[Any], dialect: Dialect) -> str:
 
 def attempt_index_ddl(attempts: Attempts, dialect: Dialect) -> str:
     """The unique index by which an owner has one open attempt at most, also for those who do not ask us."""
+    need_sql(dialect)
     spec = attempts.lifecycle
     slots = {
         **declared(spec),
@@ -38,6 +39,7 @@ def attempt_index_ddl(attempts: Attempts, dialect: Dialect) -> str:
 
 def claim_indexes(claim: Claimable[Any], dialect: Dialect) -> dict[str, str]:
     """The same one by one: `search`, and `line` for a serial claim."""
+    need_sql(dialect)
     found = {"search": _claim_index(claim, dialect, (claim.name,), search_columns(claim))}
     if claim.serial is not None:
         found["line"] = _claim_index(claim, dialect, (claim.name, "line"), line_columns(claim))

@@ -13,7 +13,7 @@ from uuid import uuid4
 from raceproof.look import moment
 from raceproof.moves.redis_texts import text_of
 from raceproof.quoting import qualified
-from raceproof.statement import Program, Statement, templates
+from raceproof.statement import Program, Statement, need_sql, templates
 from raceproof.store import AsyncStore
 from raceproof.web.looking.texts import names, statement
 from raceproof.web.source import Source
@@ -41,6 +41,7 @@ class Line:
 
 def audit_ddl(dialect: Literal["postgres", "sqlite"], table: str = "raceproof_audit") -> str:
     """The table of the audit, for the user to create; Redis needs none."""
+    need_sql(dialect)
     slots = {"table": qualified(table)}
     return templates("raceproof.web", f"{dialect}.sql")["web.audit"].prepare(slots, "dollar").text
 

@@ -18,6 +18,7 @@ from raceproof.predicate import column
 from raceproof.quoting import qualified
 from raceproof.reason import reason_of
 from raceproof.spec import Claimable, Move, Spec, check_seconds
+from raceproof.statement import need_sql
 from raceproof.store import AsyncStore
 from raceproof.worker.finishing import Failure
 from raceproof.worker.worker import Worker
@@ -137,6 +138,7 @@ _DDL = {
 
 def schedule_ddl(dialect: str, schedules: Schedules | None = None) -> str:
     """The table of schedules, for the user to create."""
+    need_sql(dialect)
     text, time, number = _DDL[dialect]
     columns = {
         "name": f"{text} PRIMARY KEY",
