@@ -2,12 +2,13 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from raceproof import Arrival, Lifecycle, Spec, Turn, bind, spec_of
+from raceproof import Arrival, Lifecycle, Schedules, Spec, Turn, bind, spec_of
 from raceproof.schema import attempt_index_ddl, claim_index_ddl
 from raceproof.testing import PostgresServer
 from tests.cli.conftest import Cli
@@ -53,6 +54,33 @@ def test_one_target_is_printed_alone(cli: Cli) -> None:
         assert printed.count("CREATE") == 1
     printed = cli("sql", "--app", WORKING, "Line", "--dialect", "sqlite").stdout
     assert printed.count("CREATE") == 2
+
+
+def test_the_table_of_schedules_is_printed_for_who_asks(cli: Cli, sql_place: Place) -> None:
+    """It needs no module; what is printed is what a Scheduler works on, and a declared one has its own name."""
+    ddl = cli("sql", "--schedules", "--url", sql_place.url).stdout
+    assert ddl.startswith(f"-- schedules · schedules · {sql_place.db.dialect}\n")
+    run(sql_place, "\n".join(line for line in ddl.splitlines() if not line.startswith("--")) + "\n")
+    sql_place.db.add_waiting(Schedules().run, ["vetting"])
+    assert [one.key for one in sql_place.db.claim(Schedules().run)] == ["vetting"]
+    assert "raceproof_schedule" not in cli("sql", "--app", WORKING).stdout
+    assert "raceproof_schedule" in cli("sql", "--app", WORKING, "--schedules").stdout
+    assert "CREATE" not in cli("sql", "--schedules", "--dialect", "redis").stdout
+    assert '"raceproof_schedule"' in cli("sql", "--schedules", "--statements").stdout
+
+
+def test_declared_schedules_are_printed_by_their_name(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a lease or an inbox is; then the usual table is not wanted."""
+    source = "from raceproof import Schedules\nhourly = Schedules('shop_schedule')\n"
+    (tmp_path / "has_schedules.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    for args in ((), ("hourly",), ("--schedules",)):
+        printed = cli("sql", "--app", "has_schedules", *args).stdout
+        assert printed.startswith("-- hourly · schedules · postgres")
+        assert printed.count("CREATE TABLE") == 1
+        assert '"shop_schedule"' in printed
 
 
 def test_the_index_of_a_claim_is_made_without_holding_up_writers() -> None:

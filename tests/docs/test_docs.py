@@ -2,10 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from raceproof import Attempts
+from raceproof.sweep import SweepOptions
+from raceproof.sweep.sweeping import Work
 from tools import generate_docs
 from tools.generate_docs import EXAMPLES, ROOT, fill, pages, parts
 
@@ -79,6 +84,25 @@ def test_a_primitive_s_page_begins_with_the_race_and_ends_with_what_is_not_promi
     sections = re.findall("^## (.+)$", _prose(page), re.MULTILINE)
     assert (sections[0], sections[-1]) == ("The race", "Not promised")
     assert f"]({name}.md)" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_page_about_sweeping_says_first_that_nobody_needs_it() -> None:
+    """It has the form of the others, names every option and every kind of work, and can be found."""
+    page = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
+    sections = re.findall("^## (.+)$", page, re.MULTILINE)
+    assert (sections[0], sections[-1]) == ("What goes wrong without it", "Not promised")
+    assert "Correctness never needs it" in page.partition("## ")[0]
+    for name in (*SweepOptions.__annotations__, *get_args(Work)):
+        assert f"| `{name}` |" in page, name
+    for index, link in (
+        ("README.md", "docs/sweep.md"),
+        ("docs/README.md", "sweep.md"),
+        ("docs/promises.md", "sweep.md"),
+    ):
+        assert f"]({link})" in (ROOT / index).read_text(encoding="utf-8")
+    settings = (ROOT / "docs" / "attempts.md").read_text(encoding="utf-8")
+    for field in fields(Attempts):
+        assert f"`{field.name}`" in settings, field.name
 
 
 def test_every_promise_that_the_code_names_is_on_the_page_with_its_tests() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import click
 
-from raceproof import Attempts, Claimable, Delivery, Inbox, Lease, Lifecycle, Spec
+from raceproof import Attempts, Claimable, Delivery, Inbox, Lease, Lifecycle, Schedules, Spec
 from raceproof.cli.target import find_lifecycles, import_app, need_apps, read_toml
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ WORDS: dict[type[Any], str] = {
     Attempts: "attempts",
     Lease: "lease",
     Inbox: "inbox",
+    Schedules: "schedules",
 }
 BESIDE = (Delivery, Attempts, Lease, Inbox)
 """What is declared beside lifecycles."""
@@ -52,14 +53,14 @@ def find_things(apps: Sequence[str], names: Sequence[str], *kinds: type[Any]) ->
 
 
 def find_declared(
-    apps: Sequence[str], names: Sequence[str]
-) -> tuple[list[Spec[Any]], list[Target[Delivery | Attempts | Lease | Inbox]]]:
+    apps: Sequence[str], names: Sequence[str], kinds: Sequence[type[Any]] = BESIDE
+) -> tuple[list[Spec[Any]], list[Target[Any]]]:
     """Lifecycles, with their claims, and what is declared beside them."""
     if not names:
-        others = find_things(apps, (), *BESIDE) if apps else []
+        others = find_things(apps, (), *kinds) if apps else []
         alone = others and not find_things(apps, (), Spec)
         return [] if alone else find_lifecycles(apps), others
-    listed = find_things(apps, names, Spec, *BESIDE)
+    listed = find_things(apps, names, Spec, *kinds)
     specs = [target.thing for target in listed if isinstance(target.thing, Spec)]
     return specs, [target for target in listed if not isinstance(target.thing, Spec)]
 
@@ -175,6 +176,8 @@ def _walk(app: str, name: str, thing: Any) -> Iterator[Target[Any]]:
         case Inbox():
             yield Target(app, name, thing, frozenset((thing.table,)))
             yield Target(app, f"{name}.work", thing.work)
+        case Schedules():
+            yield Target(app, name, thing, frozenset((thing.table,)))
         case Attempts():
             yield Target(app, name, thing, frozenset((str(thing),)))
 

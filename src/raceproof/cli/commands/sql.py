@@ -5,18 +5,21 @@ from typing import Any, cast
 
 import click
 
-from raceproof import Attempts, Delivery, Inbox, Lease, inbox_ddl, lease_ddl
+from raceproof import Attempts, Delivery, Inbox, Lease, Schedules, inbox_ddl, lease_ddl, schedule_ddl
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, url_option
 from raceproof.cli.programs import Asked, statements_for
 from raceproof.cli.statements import Shown, statements_of
-from raceproof.cli.things import BESIDE, WORDS, find_declared
+from raceproof.cli.things import BESIDE, WORDS, Target, find_declared
 from raceproof.guard import drop_ddl, guard_ddl
 from raceproof.moves.redis import RedisMoves
 from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
+
+_OTHERS = (*BESIDE, Schedules)
+Other = Delivery | Attempts | Lease | Inbox | Schedules
 
 
 @click.command(
@@ -25,9 +28,10 @@ Examples:
   raceproof sql --app shop.models | psql shop
   raceproof sql --app shop.models --guards > migrations/0007_guards.sql
   raceproof sql --app shop.models Order --statements --dialect sqlite
-  raceproof sql --app shop.models --drop-guards | psql shop"""
+  raceproof sql --app shop.models --drop-guards | psql shop
+  raceproof sql --schedules | psql shop"""
 )
-@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Spec, *BESIDE))
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Spec, *_OTHERS))
 @app_option
 @url_option
 @click.option(
@@ -39,6 +43,9 @@ Examples:
     "--guards", is_flag=True, help="Also the triggers that make the declared moves the only possible ones."
 )
 @click.option("--drop-guards", is_flag=True, help="Only what takes these triggers away again.")
+@click.option(
+    "--schedules", is_flag=True, help="Also the table of schedules, where no Schedules is declared."
+)
 @click.option("--statements", is_flag=True, help="Also the finished statements of each call.")
 @debug_option
 def sql(
@@ -48,16 +55,19 @@ def sql(
     dialect: str | None,
     guards: bool,
     drop_guards: bool,
+    schedules: bool,
     statements: bool,
 ) -> None:
     """Print the DDL and the statements. Needs no database.
 
-    TARGET is a lifecycle, with its claims, a Delivery, an Attempts, a Lease or an Inbox; without one, all that are declared.
-    An index is made CONCURRENTLY on PostgreSQL, so not inside a transaction.
+    TARGET is a lifecycle, with its claims, a Delivery, an Attempts, a Lease, an Inbox or a Schedules; without one, all
+    that are declared. An index is made CONCURRENTLY on PostgreSQL, so not inside a transaction.
 
     The DDL is safe to run again. Nothing is ever run for you: read it, then pipe it where it belongs.
     """
-    specs, others = find_declared(apps, names)
+    specs, others = find_declared(apps, names, _OTHERS) if apps or names or not schedules else ([], [])
+    if schedules and not any(isinstance(other.thing, Schedules) for other in others):
+        others.append(Target("", "schedules", Schedules()))
     kind = dialect or (location.kind if location else "postgres")
     if kind == "redis" and (guards or drop_guards):
         raise click.UsageError("Redis has no triggers, so it has no guards.")
@@ -102,9 +112,7 @@ def _parts(
             yield from _shown_parts(claim, kind)
 
 
-def _other_parts(
-    thing: Delivery | Attempts | Lease | Inbox, kind: str, statements: bool
-) -> Iterator[tuple[str, str]]:
+def _other_parts(thing: Other, kind: str, statements: bool) -> Iterator[tuple[str, str]]:
     """The same for what is not a lifecycle."""
     if kind != "redis":
         match thing:
@@ -114,9 +122,14 @@ def _other_parts(
                 yield f"leases, {thing.table}", lease_ddl(kind, thing.table)
             case Inbox():
                 yield f"{thing}", inbox_ddl(kind, thing)
+            case Schedules():
+                yield f"schedules, {thing.table}", schedule_ddl(kind, thing)
             case Delivery():
                 pass
     if not statements:
+        return
+    if isinstance(thing, Schedules):
+        yield from _shown_parts(thing.run, kind)
         return
     yield from _shown_parts(thing, kind)
     if isinstance(thing, Inbox):
