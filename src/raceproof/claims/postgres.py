@@ -89,7 +89,14 @@ class PostgresClaims:
         if prepared is None:
             prepared = self._prepared[key] = self._acquire_text(request, written, table.partitioned)
         started = time.monotonic()
-        rows = yield prepared.bind(request.values())
+        asked = prepared.bind(request.values())
+        try:
+            rows = yield asked
+        except Conflicted:
+            # at a higher isolation somebody else was quicker, and nothing was claimed here
+            if self._moves.in_transaction():
+                raise
+            rows = yield from trying_again(asked, alone=True)
         deadline = started + request.lease
         end = 3 + len(spec.key_columns)
         by, tenant, plain = request.by, request.tenant, spec.plain_key

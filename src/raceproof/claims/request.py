@@ -12,7 +12,10 @@ from raceproof.identity import default_actor
 from raceproof.moves.request import Returning, check_texts, returned_columns
 from raceproof.outcome import Claim
 from raceproof.predicate import Predicate, Where, predicates
-from raceproof.spec import LONGEST, Claimable
+from raceproof.spec import Claimable, check_seconds, is_seconds
+
+_MOST = 2**31 - 1
+"""Rows of one call; no store has a LIMIT that means more."""
 
 
 @dataclass(slots=True)
@@ -65,8 +68,8 @@ def claim_request(
     """Check a call; every error here comes before anything was sent."""
     check_claimable(claim)
     spec = claim.lifecycle
-    if type(limit) is not int or limit < 1:
-        raise CallError(f"{claim}: limit={limit!r} would claim nothing")
+    if type(limit) is not int or not 0 < limit <= _MOST:
+        raise CallError(f"{claim}: limit={limit!r} is not a number of rows: from 1 to {_MOST}")
     if lease is not None:
         check_lease(claim, lease)
     if spec.tenant and tenant is None:
@@ -99,15 +102,12 @@ def check_claimable(claim: Any) -> None:
 
 def check_lease(claim: Claimable[Any], lease: float) -> None:
     """P3: the end of a lease is a time that the store can write and compare."""
-    if not lease > 0:
-        raise CallError(f"{claim}: lease={lease!r} would be over at once")
-    if lease > LONGEST:
-        raise CallError(f"{claim}: lease={lease!r} has no end; a hundred years is the longest")
+    check_seconds(f"{claim}: lease", lease, CallError)
 
 
 def check_delay(claim: Claimable[Any], delay: float) -> None:
     """The end of a rest is such a time too."""
-    if not 0 <= delay <= LONGEST:
+    if not is_seconds(delay, zero=True):
         raise CallError(
             f"{claim}: delay={delay!r} is not a time to rest; give seconds, a hundred years at most"
         )
