@@ -11,7 +11,22 @@ import pytest
 import redis
 import redis.asyncio
 
-from raceproof import Attempts, CallError, Lifecycle, Lost, Missing, Moved, Taken, bind, claim, column, move
+from raceproof import (
+    Attempts,
+    CallError,
+    Delivery,
+    Lifecycle,
+    Lost,
+    Marked,
+    Missing,
+    Moved,
+    Taken,
+    Turn,
+    bind,
+    claim,
+    column,
+    move,
+)
 from raceproof.statement import Rows, Statement
 from raceproof.testing import valkey
 from tests.contract.grounds import Caller, fresh_name
@@ -128,6 +143,38 @@ async def test_claims_by_key_on_a_cluster(cluster: int) -> None:
     client.close()
 
 
+def test_deliveries_on_a_cluster(cluster: int) -> None:
+    """They are sent from the rows that moves find: also where the tenant is the hash tag, and a key is escaped."""
+    client = redis.RedisCluster(host="127.0.0.1", port=cluster, decode_responses=True)
+    for tenant, row in ((None, "{k:1}"), ("shop", "{eu%3A1}:k%3A1")):
+        name = fresh_name("jobs")
+        client.hset(f"{name}:{row}", "status", "QUEUED")
+        db = bind(client).for_tenant("eu:1") if tenant else bind(client)
+
+        class Job(Lifecycle[Status], table=name, tenant=tenant):
+            start = move(Status.QUEUED, to=Status.RUNNING)
+            finish = move(Status.RUNNING, to=Status.DONE)
+
+        assert isinstance(db.move(Job.start, "k:1"), Moved)
+        turn = db.take_turn(Delivery("picture", name, tenant=tenant), "k:1")
+        assert isinstance(turn, Turn)
+        assert isinstance(db.delivered(turn), Marked)
+        assert client.hget(f"{name}:{row}", "delivered_at") is not None
+    client.close()
+
+
+def test_a_key_that_is_no_hash_tag_is_refused_where_its_history_would_be_apart(cluster: int) -> None:
+    """What begins with a closing brace is an empty tag, and that is none; the error comes before anything is sent."""
+    client = redis.RedisCluster(host="127.0.0.1", port=cluster, decode_responses=True)
+    order = orders(history=True)
+    client.hset(f"{order.table}:{{a}}b}}", mapping={"status": "NEW", "rev": 0})
+    for key in ("}x", ""):
+        with pytest.raises(CallError, match="hash tag"):
+            bind(client).move(order.moves["pack"], key)
+    assert isinstance(bind(client).move(order.moves["pack"], "a}b"), Moved)
+    client.close()
+
+
 def logins_of_owners() -> Attempts:
     """Attempts whose owner is the tenant, so that all keys of an owner are in one slot."""
     name = fresh_name("logins")
@@ -149,6 +196,21 @@ def test_attempts_on_a_cluster(cluster: int) -> None:
     kept: Any = db.start_attempt(attempts, "ann", "k3", when_open="keep")
     respected: Any = db.start_attempt(attempts, "ann", "k3", when_open="reject")
     assert (kept.outcome, kept.key, respected.outcome, respected.active) == ("kept", "k2", "rejected", "k2")
+    client.close()
+
+
+@pytest.mark.parametrize("owner", ["tg:17", "50%", "a}b", "{x", "%3A"])
+def test_the_keys_of_an_owner_are_in_one_slot_however_it_is_named(cluster: int, owner: str) -> None:
+    """L3: the hash tag of its rows, in which some characters are escaped, is that of its pointer."""
+    client = redis.RedisCluster(host="127.0.0.1", port=cluster, decode_responses=True)
+    db, attempts = bind(client), logins_of_owners()
+    for number, ended in enumerate([None, "k0"]):
+        answer: Any = db.start_attempt(attempts, owner, f"k{number}")
+        assert (answer.outcome, answer.superseded) == ("started", ended)
+    current: Any = db.current_attempt(attempts, owner)
+    assert current["id"] == "k1"
+    with pytest.raises(CallError, match="hash tag"):
+        db.start_attempt(attempts, "}" + owner, "k0")
     client.close()
 
 

@@ -116,7 +116,8 @@ class RedisAttempts:
             raise CallError(
                 f"{attempts}: on a cluster the owner must be the tenant of {spec}, so that its keys are in one slot"
             )
-        tagged = f"{{{owner}}}" if self._moves.cluster else owner
+        # the owner is the tenant: its hash tag is that of its rows, in which a key of several columns is escaped
+        tagged = f"{{{key_text((owner, ''))[:-1]}}}" if self._moves.cluster else owner
         active, owned = (
             attempts.active_key or f"{spec.table}/active",
             attempts.owned_key or f"{spec.table}/owned",

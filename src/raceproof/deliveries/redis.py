@@ -115,8 +115,7 @@ class RedisDeliveries:
         made = self._scripts.get(kind)
         if made is None:
             made = self._scripts[kind] = script_of_delivery(*kind)
-        text = key_text(parts)
-        key = f"{delivery.table}:{{{text}}}" if self._moves.cluster else f"{delivery.table}:{text}"
+        key = self._moves.row_of_text(delivery, key_text(parts))
         return Statement(_NAMES[action], made, list(given.values()), (key,))
 
 

@@ -8,7 +8,7 @@ both, and there is no index.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from raceproof.errors import CallError, ScriptFailed
 from raceproof.moves.answer import missing, moved, not_moved, unknown
@@ -31,6 +31,15 @@ _OF_A_SCRIPT = "user_script"
 _HISTORY = ("move", "outcome", "before", "after", "revision", "actor", "reason", "call", "at")
 
 
+class OfTenants(Protocol):
+    """What has rows: a lifecycle, or a delivery."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def tenant(self) -> str | None: ...
+
+
 class RedisMoves:
     """The programs of moves; their scripts are rendered once and shared by all connections."""
 
@@ -45,18 +54,16 @@ class RedisMoves:
     def history_key(self, spec: Spec[Any], parts: KeyParts) -> str:
         return self.history_of_text(spec, key_text(parts))
 
-    def row_of_text(self, spec: Spec[Any], text: str) -> str:
-        return f"{spec.table}:{self._tagged(spec, text) if self.cluster else text}"
+    def row_of_text(self, rows: OfTenants, text: str) -> str:
+        return f"{rows.table}:{_tagged(rows, text) if self.cluster else text}"
 
     def history_of_text(self, spec: Spec[Any], text: str) -> str:
-        return f"{spec.table}/history:{self._tagged(spec, text) if self.cluster else text}"
-
-    def _tagged(self, spec: Spec[Any], text: str) -> str:
-        """On a cluster the key is the hash tag, or, where there is one, the tenant: all its rows are in one slot."""
-        if spec.tenant:
-            tenant, _, rest = text.partition(":")
-            return f"{{{tenant}}}:{rest}"
-        return f"{{{text}}}"
+        if self.cluster and _hash_tag(spec, text)[:1] in ("", "}"):
+            raise CallError(
+                f"{spec}: on a cluster {'the tenant' if spec.tenant else 'the key'} is the hash tag that keeps a row and "
+                f"its history in one slot, and it cannot be empty or begin with }}, as in {text!r}"
+            )
+        return f"{spec.table}/history:{_tagged(spec, text) if self.cluster else text}"
 
     def one(self, request: MoveRequest) -> Program[Answer[Any, Any]]:
         """Move one row by its key."""
@@ -202,6 +209,16 @@ class RedisMoves:
         return Statement("move", made, values, keys)
 
 
+def _hash_tag(rows: OfTenants, text: str) -> str:
+    """On a cluster the key is the hash tag, or, where there is one, the tenant: all its rows are in one slot."""
+    return text.partition(":")[0] if rows.tenant else text
+
+
+def _tagged(rows: OfTenants, text: str) -> str:
+    tag = _hash_tag(rows, text)
+    return f"{{{tag}}}{text[len(tag) :]}"
+
+
 def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
     if isinstance(row, bytes | str):
         return Moved(request.key, request.move, status_of_reply(request.move.lifecycle, row), None, None)
@@ -230,7 +247,7 @@ def _number(value: Any) -> int | None:
 def _fence(value: Any) -> Any:
     """A fence is a number, or the text of a claim's form."""
     text = text_of(value)
-    return int(text) if isinstance(text, str) and text.isdigit() else text
+    return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 
 def _fields(found: Any) -> dict[str, Any]:
