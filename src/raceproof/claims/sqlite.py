@@ -59,10 +59,20 @@ class SqliteWords:
         return f"{moment} || printf('%06d', abs(random() % 400000))"  # rounds to the same millisecond
 
     def marked_at(self, column: str) -> str:
-        # what follows the last colon; a text that is no number counts as long ago
+        # three parts between colons, and then seconds: what follows the last colon
         last = f"substr({column}, length(rtrim({column}, replace({column}, ':', ''))) + 1)"
+        well_formed = (
+            f"{column} GLOB 'PROCESSING:?*:?*:[0-9]*'",
+            f"{column} NOT GLOB '*:*:*:*:*'",
+            f"{last} GLOB '*[0-9]'",
+            f"{last} NOT GLOB '*[^0-9.]*'",
+            f"{last} NOT GLOB '*.*.*'",
+            # at most so many digits before and after the point: a time in milliseconds would hold the row for ages
+            f"instr({last} || '.', '.') <= 13",
+            f"length({last}) - instr({last} || '.', '.') <= 9",
+        )
         marked = f"strftime({_FORMAT}, CAST({last} AS REAL), 'unixepoch')"
-        return f"CASE WHEN {column} LIKE 'PROCESSING:_%:_%:_%' THEN {marked} END"
+        return f"CASE WHEN {' AND '.join(well_formed)} THEN {marked} END"
 
 
 _WORDS = SqliteWords()
