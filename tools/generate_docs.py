@@ -133,10 +133,13 @@ def _statement(shown: Shown) -> str:
     return "\n".join([title, *([f"-- {values}"] if values else []), f"{shown.text};"])
 
 
+_SHARED = {"moves": ("guards.lua", "leave.lua"), "claims": ("counting.lua",), "leases": ("counting.lua",)}
+"""What a script is made of beside its own file."""
+
+
 def lua(primitive: str = "moves") -> str:
-    before = ("guards.lua", "leave.lua") if primitive == "moves" else ()
-    texts = [source(f"raceproof.{primitive}", name) for name in (*before, "redis.lua")]
-    return _fence("lua", "".join(texts))
+    shared = [source("raceproof.moves", name) for name in _SHARED.get(primitive, ())]
+    return _fence("lua", "".join([*shared, source(f"raceproof.{primitive}", "redis.lua")]))
 
 
 def ddl(what: str, dialect: Dialect) -> str:

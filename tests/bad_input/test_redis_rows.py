@@ -8,9 +8,27 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from raceproof import Missing, Moved, ScriptFailed, Spec, Store, bind, column
+from raceproof import (
+    Claim,
+    Delivery,
+    Leading,
+    Lease,
+    Lost,
+    Missing,
+    Moved,
+    Released,
+    ScriptFailed,
+    Spec,
+    Store,
+    bind,
+    column,
+)
 from raceproof.quoting import lua_literal
 from raceproof.testing import ValkeyServer
+from tests.contract.grounds import Caller, RedisGround, fresh_name
+from tests.contract.jobs import ALL_FORMS, jobs
+from tests.contract.jobs import put as put_jobs
+from tests.contract.noon import NOON, after
 from tests.contract.orders import orders
 from tests.fix_told import says_nothing_was_kept
 
@@ -25,6 +43,173 @@ def client(valkey_server: ValkeyServer) -> Iterator["redis.Redis"]:
 def put(client: Any, order: Spec[str], *keys: str, **fields: Any) -> None:
     for key in keys:
         client.hset(f"{order.table}:{key}", mapping={"status": "NEW", "rev": 0, **fields})
+
+
+def ground_of(client: Any) -> RedisGround:
+    return RedisGround(Caller(bind(client)), client)
+
+
+def spoil(client: Any, job: Spec[str], key: str, how: str) -> None:
+    """Make a row one that cannot be decided."""
+    row = f"{job.table}:{key}"
+    match how:
+        case "history":
+            client.set(f"{job.table}/history:{key}", "not a stream")
+        case "revision":
+            client.hset(row, "rev", "many")
+        case _:
+            client.hset(row, "attempts", how)
+
+
+SPOILT = pytest.mark.parametrize("how", ["1.5", "-", "nan", "1e400", "revision", "history"])
+
+
+@SPOILT
+async def test_a_row_that_cannot_be_decided_keeps_no_other_from_being_claimed(
+    client: "redis.Redis", how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P3: it is left as it was and told of once, until it is looked at again when a lease is over; those beside it go on."""
+    ground = ground_of(client)
+    job = jobs(ground, history=True, claim={"cap": None, "exhausted": None})
+    await put_jobs(ground, job, "a", "b", "c")
+    work = job.claims["work"]
+    spoil(client, job, "b", how)
+    before = client.hgetall(f"{job.table}:b")
+    db: Store = bind(client)
+    assert [one.key for one in db.claim(work, 5, now=NOON)] == ["a", "c"]
+    assert db.claim(work, 5, now=after(1)) == []
+    assert client.hgetall(f"{job.table}:b") == before
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "could not decide Job.work of 'b'" in told
+    client.hset(f"{job.table}:b", mapping={"attempts": 0, "rev": 0})
+    client.delete(f"{job.table}/history:b")
+    assert "b" in [one.key for one in db.claim(work, 5, now=after(31))]
+
+
+@SPOILT
+async def test_a_row_that_cannot_be_decided_is_not_claimed_by_its_key(
+    client: "redis.Redis", how: str
+) -> None:
+    """The error says which one and why, and nothing of it was written."""
+    ground = ground_of(client)
+    job = jobs(ground, history=True, claim={"cap": None, "exhausted": None})
+    await put_jobs(ground, job, "b")
+    spoil(client, job, "b", how)
+    before = client.hgetall(f"{job.table}:b"), client.zrange(f"{job.table}/work", 0, -1, withscores=True)
+    with pytest.raises(ScriptFailed, match=r"Job\.work of 'b'"):
+        bind(client).claim_one(job.claims["work"], "b", now=NOON)
+    assert before == (
+        client.hgetall(f"{job.table}:b"),
+        client.zrange(f"{job.table}/work", 0, -1, withscores=True),
+    )
+
+
+@pytest.mark.parametrize("how", ["revision", "history"])
+async def test_a_row_that_cannot_be_decided_is_not_set_aside_and_keeps_no_other_from_it(
+    client: "redis.Redis", how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It stays as it was, and is told of once until a lease is over."""
+    ground = ground_of(client)
+    job = jobs(ground, history=True)
+    await put_jobs(ground, job, "a", "b", "c", attempts=3)
+    spoil(client, job, "b", how)
+    for moment in (NOON, after(1)):
+        assert bind(client).claim(job.claims["work"], 5, now=moment) == []
+    assert statuses(client, job, "a", "b", "c") == ["DEAD", "QUEUED", "DEAD"]
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "'b'" in told
+
+
+@pytest.mark.parametrize("how", ["revision", "history"])
+@pytest.mark.parametrize("call", ["release", "fail"])
+async def test_a_row_that_cannot_be_decided_is_given_back_wholly_or_not_at_all(
+    client: "redis.Redis", how: str, call: str
+) -> None:
+    """The others of the call are given back."""
+    ground = ground_of(client)
+    job = jobs(ground, history=how == "history")
+    await put_jobs(ground, job, "a", "b", "c")
+    db: Store = bind(client)
+    claims = db.claim(job.claims["work"], 3, now=NOON)
+    client.delete(f"{job.table}/history:b")
+    spoil(client, job, "b", how)
+    before = client.hgetall(f"{job.table}:b")
+    with pytest.raises(ScriptFailed, match=r"Job\.work of 'b'"):
+        getattr(db, call)(claims, now=after(1))
+    assert client.hgetall(f"{job.table}:b") == before
+    assert statuses(client, job, "a", "c") == ["QUEUED", "QUEUED"]
+
+
+async def test_an_attempt_that_is_no_number_is_not_refunded_and_the_row_is_given_back(
+    client: "redis.Redis",
+) -> None:
+    """Somebody has spoilt it while the row was held."""
+    ground = ground_of(client)
+    job = jobs(ground)
+    await put_jobs(ground, job, "a")
+    (mine,) = bind(client).claim(job.claims["work"], now=NOON)
+    client.hset(f"{job.table}:a", "attempts", "1.5")
+    (given,) = bind(client).release(mine, now=after(1))
+    assert isinstance(given, Released)
+
+
+async def test_a_key_of_another_type_is_no_row_that_could_be_claimed(client: "redis.Redis") -> None:
+    """By search, by key, to those who held what was there before, and to those who look."""
+    ground = ground_of(client)
+    job = jobs(ground)
+    await put_jobs(ground, job, "a", "b", "c")
+    db: Store = bind(client)
+    work = job.claims["work"]
+    (mine,) = db.claim(work, 1, now=NOON)
+    for key in ("a", "b"):
+        client.delete(f"{job.table}:{key}")
+        client.set(f"{job.table}:{key}", "x")
+    assert db.claims(work, now=NOON) == []
+    assert [one.key for one in db.claim(work, 5, now=NOON)] == ["c"]
+    assert client.zrange(f"{job.table}/work", 0, -1) == ["a", "c"]
+    assert isinstance(db.claim_one(work, "b", now=NOON), Missing)
+    assert [type(one) for one in (*db.renew(mine), *db.release(mine), *db.fail(mine))] == [Missing] * 3
+    db.offer(work, ["b"])
+    assert client.zscore(f"{job.table}/work", "b") is None
+
+
+@ALL_FORMS
+async def test_a_fence_that_another_program_wrote_is_not_ours(client: "redis.Redis", form: str) -> None:
+    """P5: whatever it looks like, the late holder is told that it has lost the row, and the next one can claim it."""
+    ground = ground_of(client)
+    job = jobs(ground, form)
+    work = job.claims["work"]
+    await put_jobs(ground, job, "a")
+    db: Store = bind(client)
+    for foreign in ("abc", "1.5", "", "inf", "²"):
+        late = db.claim_one(work, "a", now=NOON)
+        assert isinstance(late, Claim)
+        client.hset(f"{job.table}:a", work.form.fence_column, foreign)
+        for answer in (*db.renew(late), *db.release(late), *db.fail(late)):
+            assert isinstance(answer, Lost)
+            assert answer.fence == foreign
+        client.hset(f"{job.table}:a", mapping={"claimed_until": 0, "attempts": 0})
+        client.hdel(f"{job.table}:a", *work.form.cleared)
+
+
+def test_a_turn_that_cannot_be_counted_is_not_taken(client: "redis.Redis") -> None:
+    """P7: an error, and a row that nobody sends from; not one that somebody seems to send from."""
+    table = fresh_name("pictures")
+    client.hset(f"{table}:a", mapping={"job_id": "a", "tries": "1.5"})
+    with pytest.raises(redis.ResponseError):
+        bind(client).take_turn(Delivery("picture", table, "job_id", attempts="tries"), "a", now=NOON)
+    assert client.hgetall(f"{table}:a") == {"job_id": "a", "tries": "1.5"}
+
+
+def test_epochs_grow_beyond_what_a_float_can_count(client: "redis.Redis") -> None:
+    """P10: no two holders of a lease lead in the same one."""
+    lease = Lease("bot", 30, fresh_name("leases"))
+    client.hset(f"{lease.table}:bot", "epoch", 2**53 + 1)
+    db: Store = bind(client)
+    ann, bob = db.lead(lease, "ann", now=NOON), db.lead(lease, "bob", now=after(31))
+    assert isinstance(ann, Leading)
+    assert isinstance(bob, Leading)
+    assert [ann.epoch, bob.epoch] == [2**53 + 2, 2**53 + 3]
 
 
 def statuses(client: Any, order: Spec[str], *keys: str) -> list[Any]:

@@ -283,7 +283,35 @@ async def test_the_store_s_own_clock_is_used_without_now(ground: Ground, form: s
     assert (await ground.db.move(job.moves["finish"], kept)).won
 
 
-@pytest.mark.parametrize("text", ["PROCESSING:JOB:oops", "PROCESSING:JOB:x:not-a-time", "an old error", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PROCESSING:JOB:oops",
+        "PROCESSING:JOB:x:not-a-time",
+        "an old error",
+        "",
+        "PROCESSING:JOB:x:4102444800000",  # milliseconds
+        "PROCESSING:JOB:x:99999999999abc",
+        "PROCESSING:JOB:x:4102444800 ",
+        "PROCESSING:JOB:x: 4102444800",
+        "PROCESSING:JOB:x:4102444800\n",
+        "PROCESSING:JOB:x:+4102444800",
+        "PROCESSING:JOB:x:1e10",
+        "PROCESSING:JOB:x:0xFFFFFFFF",
+        "PROCESSING:JOB:x:inf",
+        "PROCESSING:JOB:x:4102444800.",
+        "PROCESSING:JOB:x:.4102444800",
+        "PROCESSING:JOB:x:4102444800.1.2",
+        "PROCESSING:JOB:x:4102444800.1234567890",
+        "PROCESSING:JOB::4102444800",
+        "PROCESSING::x:4102444800",
+        "PROCESSING:JOB:4102444800",
+        "PROCESSING:JOB:x:y:4102444800",
+        "processing:JOB:x:4102444800",
+        " PROCESSING:JOB:x:4102444800",
+        "a:b:c:4102444800",
+    ],
+)
 async def test_a_broken_marker_holds_nothing(ground: Ground, text: str) -> None:
     """A malformed text must not stop the work on its row for ever."""
     job = jobs(ground, "marker")
@@ -291,6 +319,30 @@ async def test_a_broken_marker_holds_nothing(ground: Ground, text: str) -> None:
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
     assert str(mine.fence).startswith("PROCESSING:JOB:")
     assert ground.get(job, "a")["error"] == mine.fence
+
+
+@pytest.mark.parametrize("seconds", ["4102444800", "4102444800.1", "4102444800.123456789", "004102444800"])
+async def test_a_marker_that_another_program_wrote_holds_its_row(ground: Ground, seconds: str) -> None:
+    """P3: whatever kind it is of, as long as it is well formed."""
+    job = jobs(ground, "marker")
+    await put(ground, job, "a", error=f"PROCESSING:OTHER:x:{seconds}")
+    assert await ground.db.claim(job.claims["work"], now=NOON) == []
+    assert isinstance(await ground.db.claim_one(job.claims["work"], "a", now=NOON), Taken)
+
+
+@pytest.mark.parametrize("fence", [2**53 - 2, 2**53 - 1, 2**53, 2**53 + 1, 9_999_999_999_999_999, 10**18])
+async def test_fences_grow_beyond_what_a_float_can_count(ground: Ground, fence: int) -> None:
+    """P4: no two claims have the same, and the late holder is told so."""
+    job = jobs(ground)
+    await put(ground, job, "a", fence=fence)
+    work = job.claims["work"]
+    (late,) = await ground.db.claim(work, by="late", now=NOON)
+    (current,) = await ground.db.claim(work, by="next", now=after(31))
+    assert [late.fence, current.fence] == [fence + 1, fence + 2]
+    assert isinstance(await ground.db.move(job.moves["finish"], late), Lost)
+    await ground.db.release(current, now=after(32))
+    (again,) = await ground.db.claim(work, now=after(33))
+    assert again.fence == fence + 4
 
 
 async def test_rows_of_another_tenant_are_not_seen(ground: Ground) -> None:

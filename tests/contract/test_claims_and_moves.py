@@ -1,6 +1,6 @@
 """What moves do to a claim, on every store: end it, keep it, or pass it by. No test here knows which store it runs on."""
 
-from raceproof import Moved, Refused
+from raceproof import Lost, Moved, Refused
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after
@@ -43,6 +43,46 @@ async def test_a_move_that_stays_in_the_claim_keeps_it(ground: Ground) -> None:
     assert ground.get(job, "a")["claimed_by"] == "ann"
     assert (await ground.db.move(job.moves["finish"], mine, set={"result": "2"})).won
     assert ground.get(job, "a")["claimed_by"] is None
+
+
+@ALL_FORMS
+async def test_a_row_that_its_holder_moves_back_can_be_claimed_at_once(ground: Ground, form: str) -> None:
+    """Nobody holds it any more, long before the end of the lease."""
+    job = jobs(ground, form)
+    await put(ground, job, "a", "b")
+    work, requeue = job.claims["work"], job.moves["requeue"]
+    a, b = await ground.db.claim(work, 2, by="ann", now=NOON)
+    assert (await ground.db.move(requeue, a, now=after(1))).won
+    assert [answer.won for answer in await ground.db.move_many(requeue, [b])] == [True]
+    again = await ground.db.claim(work, 2, by="bob", now=after(2))
+    assert sorted(one.key for one in again) == ["a", "b"]
+
+
+@ALL_FORMS
+async def test_who_has_finished_can_neither_renew_nor_give_back(ground: Ground, form: str) -> None:
+    """P5: the row has left the statuses of a claim, and none of these brings it back there."""
+    job = jobs(ground, form)
+    await put(ground, job, "a", "b")
+    ours = await ground.db.claim(job.claims["work"], 2, now=NOON)
+    assert (await ground.db.move(job.moves["finish"], ours[0])).won
+    assert (await ground.db.move(job.moves["give_up"], "b", by="operator")).won
+    for call in (ground.db.renew, ground.db.release, ground.db.fail):
+        answers = await call(ours, now=after(1))
+        assert [(type(one), one.status) for one in answers] == [(Lost, "DONE"), (Lost, "DEAD")]
+    assert [ground.get(job, key)["status"] for key in "ab"] == ["DONE", "DEAD"]
+
+
+async def test_each_holder_is_named_for_the_row_that_it_gave_back(ground: Ground) -> None:
+    """In one call, for people who ask the history later."""
+    job = jobs(ground, history=True)
+    await put(ground, job, "a", "b", "c")
+    work = job.claims["work"]
+    claims = [(await ground.db.claim(work, by=name, now=NOON))[0] for name in ("ann", "bob", "eve")]
+    await ground.db.release(claims[:2], now=after(1))
+    claims[:2] = [(await ground.db.claim(work, by=name, now=after(2)))[0] for name in ("ann", "bob")]
+    await ground.db.fail(claims, now=after(3))
+    told = {one.key: [entry.actor for entry in await ground.db.history(job, one.key)] for one in claims}
+    assert told == {"a": ["ann"] * 4, "b": ["bob"] * 4, "c": ["eve"] * 2}
 
 
 async def test_a_claim_is_in_the_history(ground: Ground) -> None:

@@ -15,6 +15,13 @@ def impatient(job: Spec[str]) -> Spec[str]:
     return Lifecycle.from_dict(data)
 
 
+def two_ways(job: Spec[str]) -> Spec[str]:
+    """The same lifecycle with a second claim of the same rows."""
+    data: dict[str, Any] = job.to_dict()
+    data["claims"]["other"] = data["claims"]["work"]
+    return Lifecycle.from_dict(data)
+
+
 @ALL_FORMS
 async def test_a_claim_sets_aside_only_what_its_guards_let_it_have(ground: Ground, form: str) -> None:
     """The declared one, that of its move, and that of the call: the rows of others are not ended for them."""
@@ -56,6 +63,18 @@ async def test_a_row_that_rests_is_set_aside_when_it_has_rested(ground: Ground) 
     assert ground.get(job, "a")["status"] == "QUEUED"
     assert await ground.db.claim(strict, 5, now=after(101)) == []
     assert ground.get(job, "a")["status"] == "DEAD"
+
+
+async def test_a_row_rests_for_every_claim_that_could_take_it(ground: Ground) -> None:
+    """Also for one that has heard of it by an offer alone, and not of the failure."""
+    job = two_ways(jobs(ground))
+    await put(ground, job, "a")
+    await ground.db.offer(job.claims["other"], ["a"])
+    (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
+    await ground.db.fail(mine, delay=100, now=NOON)
+    assert await ground.db.claim(job.claims["other"], 5, now=after(50)) == []
+    (again,) = await ground.db.claim(job.claims["other"], 5, now=after(101))
+    assert again.attempt == 2
 
 
 async def test_a_row_is_set_aside_when_it_is_the_first_of_its_line(ground: Ground) -> None:

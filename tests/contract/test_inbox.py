@@ -75,6 +75,18 @@ async def test_an_event_that_always_fails_is_set_aside_and_lets_the_next_one_thr
     assert following.key == ("t", "2")
 
 
+async def test_all_that_wait_are_counted_also_behind_others(ground: Ground) -> None:
+    """Every event that was kept and has not ended, in whatever line, or in none."""
+    inbox = an_inbox(ground)
+    users = ["ann", "ann", "bob", None, None, "ann"]
+    arrivals = [Arrival("t", f"{n}", b"{}", {}, user) for n, user in enumerate(users)]
+    await ground.db.receive_many(inbox, arrivals, now=NOON)
+    for left in (6, 2, 1, 0):
+        counts = await ground.db.inbox_counts(inbox)
+        assert sum(number for status, number, _ in counts if status not in ("done", "dead")) == left
+        await ground.db.move_many(inbox.finish, await ground.db.claim(inbox.work, 10, now=after(left)))
+
+
 async def test_one_brought_twice_at_once_is_new_only_the_first_time(ground: Ground) -> None:
     """In one statement."""
     inbox = an_inbox(ground)

@@ -153,6 +153,29 @@ def test_scripts_that_the_server_forgot_are_sent_again(valkey_server: ValkeyServ
         assert isinstance(db.move(order.moves["pack"], "a"), Already)
 
 
+async def test_a_row_that_is_offered_again_stands_in_the_line_of_its_new_value(
+    valkey_server: ValkeyServer,
+) -> None:
+    """Whose it is has changed: those behind it in the old line follow, and in the new one it is the last."""
+    client = redis.Redis.from_url(valkey_server.url, decode_responses=True)
+    store = bind(client)
+    ground = RedisGround(Caller(store), client)
+    job = jobs(ground, claim={"serial": "owner"})
+    work = job.claims["work"]
+    for key, owner in (("k0", "ann"), ("k1", "ann"), ("k2", "bob")):
+        ground.put(job, key, "QUEUED", owner=owner)
+        store.offer(work, [key])
+    client.hset(f"{job.table}:k0", "owner", "bob")
+    store.offer(work, ["k0"])
+    claims = store.claim(work, 5)
+    assert [one.key for one in claims] == ["k2", "k1"]
+    assert [answer.won for answer in store.move_many(job.moves["finish"], claims)] == [True, True]
+    (last,) = store.claim(work, 5)
+    assert store.move(job.moves["finish"], last).won
+    assert (last.key, client.keys(f"{job.table}/*")) == ("k0", [])
+    client.close()
+
+
 async def test_a_claim_and_its_end_are_one_script_each(valkey_server: ValkeyServer) -> None:
     """Searching is part of claiming, and leaving the index and the line part of the move that ends the claim."""
     client = redis.Redis.from_url(valkey_server.url, decode_responses=True)

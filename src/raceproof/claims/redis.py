@@ -4,6 +4,9 @@ Redis cannot search hashes, so rows that wait stand in an index: a sorted set at
 a claim keeps it up to date from then on, and so does the move that ends it. With `serial`, the rows of one value stand in
 a line of their own at `<table>/<claim>/line:<value>`, and only the first is in the index. On a cluster a row can be
 claimed by its key alone.
+
+A row that cannot be decided, because a number in it is none or its history no stream, is left as it was: who names it gets
+`ScriptFailed`, and a search passes it over for the time of a lease and says so in the log.
 """
 
 import json
@@ -15,7 +18,7 @@ from typing import Any
 from raceproof.claims import answer
 from raceproof.claims.redis_script import ROWS_IN_ONE_SCRIPT, script_of_claim
 from raceproof.claims.request import ClaimRequest
-from raceproof.errors import CallError
+from raceproof.errors import CallError, ScriptFailed
 from raceproof.forms import Columns
 from raceproof.moves.redis import RedisMoves
 from raceproof.moves.redis_script import comparisons
@@ -23,7 +26,7 @@ from raceproof.moves.redis_texts import key_of_member, status_of_reply, text_of
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.spec import Claimable
-from raceproof.statement import AcknowledgementLost, Program, Rows, Statement
+from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, log
 
 _PAGES = 20
 _NAMES = {
@@ -41,7 +44,8 @@ class RedisClaims:
 
     def acquire(self, request: ClaimRequest) -> Program[list[Claim[Any, Any]]]:
         """Up to so many rows, in the order in which they became ready, each for this caller alone."""
-        self._needs_an_index(request.claim)
+        claim = request.claim
+        self._needs_an_index(claim)
         claims: list[Claim[Any, Any]] = []
         offset = 0
         page = 0
@@ -50,7 +54,8 @@ class RedisClaims:
             page = max(left + min(left, 16), min(page * 4, ROWS_IN_ONE_SCRIPT))
             started = time.monotonic()
             told: Any = yield self._search("acquire", request, left, page, offset)
-            proposed, kept, *found = told
+            proposed, stay, *found = told
+            kept = stay if type(stay) is int else _passed_over(claim, stay)
             if found:
                 claims += self._claimed(request, found, started)
             if proposed < page:
@@ -67,7 +72,7 @@ class RedisClaims:
         parts = key_parts(claim.lifecycle, key, request.tenant)
         started = time.monotonic()
         try:
-            (row,) = yield self._script("one", request, [key_text(parts)])
+            (row,) = yield self._script("one", request, [key_text(parts)], {"by": request.by, "reason": ""})
         except AcknowledgementLost as error:
             return Unknown(key, claim, None, error.__cause__ or error)
         match text_of(row[0]):
@@ -75,6 +80,8 @@ class RedisClaims:
                 return self._claimed(request, [key, *row[1:]], started, named=True)[0]
             case "taken":
                 return answer.taken(claim, key, text_of(row[1]), row[2], text_of(row[3]), request.where)
+            case "error":
+                raise _failed(claim, key, row[1])
         return Missing(key, claim)
 
     def set_aside(self, request: ClaimRequest) -> Program[list[SetAside[Any]]]:
@@ -87,7 +94,8 @@ class RedisClaims:
         offset = pages = 0
         while pages < _PAGES and (left := request.limit - len(aside)) > 0:
             told: Any = yield self._search("set_aside", request, left, ROWS_IN_ONE_SCRIPT, offset)
-            proposed, kept, *found = told
+            proposed, stay, *found = told
+            kept = stay if type(stay) is int else _passed_over(claim, stay)
             for member, attempts in zip(found[::2], found[1::2], strict=True):
                 key = key_of_member(claim.lifecycle, text_of(member), request.tenant)
                 aside.append(answer.set_aside(claim, key, attempts))
@@ -143,8 +151,7 @@ class RedisClaims:
         members = [key_text(parts) for parts in keys]
         for start in range(0, len(members), ROWS_IN_ONE_SCRIPT):
             some = members[start : start + ROWS_IN_ONE_SCRIPT]
-            request = _plain(claim, "", 0.0, None, "")
-            yield self._script("offer", request, some)
+            yield self._script("offer", _plain(claim, 0.0, None, ""), some, {})
 
     def listed(self, request: ClaimRequest) -> Program[Rows]:
         """Who holds what: until, stale, status, holder, fence, attempts and the key's columns; a look, not a decision."""
@@ -176,6 +183,7 @@ class RedisClaims:
         now: datetime | None, token: str, reason: str | None,
     ) -> Program[list[Any]]:  # fmt: skip
         found: list[Any] = []
+        failed: list[ScriptFailed] = []
         size = 1 if self._moves.cluster else ROWS_IN_ONE_SCRIPT
         for start in range(0, len(claims), size):
             some = claims[start : start + size]
@@ -184,10 +192,10 @@ class RedisClaims:
             members = [key_text(key_parts(spec, one.key, one.tenant)) for one in some]
             values = []
             for one, delay in zip(some, delays[start : start + size], strict=True):
-                values += [str(one.fence), delay]
-            request = _plain(claim, some[0].by, lease, now, token)
+                values += [str(one.fence), delay, one.by]
+            request = _plain(claim, lease, now, token)
             try:
-                rows = yield self._script(action, request, members, values, reason or "")
+                rows = yield self._script(action, request, members, {"reason": reason or ""}, values)
             except AcknowledgementLost as error:
                 found += [answer.unknown(one, error.__cause__ or error) for one in some]
                 continue
@@ -198,8 +206,12 @@ class RedisClaims:
                     case "lost":
                         fence = self._fence(claim, row[2])
                         found.append(answer.lost(one, text_of(row[1]), fence, text_of(row[3])))
+                    case "error":
+                        failed.append(_failed(claim, one.key, row[1]))
                     case _:
                         found.append(tuple(row))
+        if failed:
+            raise failed[0]
         return found
 
     def _search(self, action: str, request: ClaimRequest, limit: int, page: int, offset: int) -> Statement:
@@ -215,8 +227,8 @@ class RedisClaims:
         action: str,
         request: ClaimRequest,
         members: Sequence[str],
+        given: dict[str, Any],
         values: Sequence[str] = (),
-        reason: str = "",
     ) -> Statement:
         """Decide these rows."""
         claim, moves = request.claim, self._moves
@@ -226,7 +238,7 @@ class RedisClaims:
             keys += [moves.history_of_text(spec, member) for member in members]
         if not moves.cluster:
             keys.append(claim.topic)
-        return self._statement(action, request, {"by": request.by, "reason": reason}, keys, values)
+        return self._statement(action, request, given, keys, values)
 
     def _statement(
         self,
@@ -285,11 +297,24 @@ class RedisClaims:
         return claims
 
     def _fence(self, claim: Claimable[Any], fence: Any) -> Any:
-        if fence is None:
-            return None
-        return int(fence) if isinstance(claim.form, Columns) else text_of(fence)
+        """A fence of the form that is declared; whatever else stands there is told as it is."""
+        text = text_of(fence)
+        number = isinstance(claim.form, Columns) and isinstance(text, str) and text.isdecimal()
+        return int(text) if number else text
 
 
-def _plain(claim: Claimable[Any], by: str, lease: float, now: datetime | None, token: str) -> ClaimRequest:
+def _passed_over(claim: Claimable[Any], told: Sequence[Any]) -> int:
+    """Tell of rows that could not be decided; how many others stay where they are in the index."""
+    kept, *rows = told
+    for member, why in zip(rows[::2], rows[1::2], strict=True):
+        log.warning("%s; it is passed over for now, repair the row", _failed(claim, text_of(member), why))
+    return int(kept)
+
+
+def _failed(claim: Claimable[Any], key: Any, why: Any) -> ScriptFailed:
+    return ScriptFailed(f"Redis could not decide {claim} of {key!r}: {text_of(why)}")
+
+
+def _plain(claim: Claimable[Any], lease: float, now: datetime | None, token: str) -> ClaimRequest:
     """A request without guards and columns, for rows that are named."""
-    return ClaimRequest(claim, 1, by, lease, (), None, (), None, now, token, (claim, (), (), False))
+    return ClaimRequest(claim, 1, "", lease, (), None, (), None, now, token, (claim, (), (), False))

@@ -5,7 +5,7 @@ from typing import Any
 
 from raceproof.forms import Columns, Marker
 from raceproof.lua import Expression, arguments, in_turn, script
-from raceproof.moves.redis_index import LEAVE, places
+from raceproof.moves.redis_index import COUNTING, LEAVE, places
 from raceproof.moves.redis_script import GUARDS
 from raceproof.spec import Claimable, Move
 from raceproof.statement import source
@@ -26,12 +26,15 @@ def script_of_claim(
     """`redis.lua` for one thing to do with a declared claim, for callers who give these values."""
     spec, form = claim.lifecycle, claim.form
     words = {"lease": claim.lease, "reason": "", **arguments(given)}
-    fence, moment = Expression("fence"), Expression("moment")
+    fence, moment, revision = Expression("fence"), Expression("moment"), Expression("revision")
     looked_at = [spec.column, form.cleared[-1], form.fence_column]
     seen: dict[str, Any] = {}
-    searches = action in ("acquire", "set_aside")
+    searches, lined = action in ("acquire", "set_aside"), claim.serial and action in ("one", "offer")
     holder = form.holder if isinstance(form, Columns) and not searches else None
-    for name, column in (("after", claim.after), ("attempts", claim.attempts), ("holder", holder)):
+    counted = spec.revision if action not in ("renew", "listed", "offer") else None
+    for name, column in (
+        ("after", claim.after), ("attempts", claim.attempts), ("revision", counted), ("holder", holder),
+    ):  # fmt: skip
         if column:
             looked_at.append(column)
             seen[f"seen_{name}"] = Expression(f"seen[{len(looked_at)}]")
@@ -43,6 +46,10 @@ def script_of_claim(
         own, back = [form.column, fence], []
         claimed = own
     back += _moved(claim.back, moment)
+    written = [spec.revision, revision] if spec.revision else []
+    claimed = [*claimed, *_moved(claim.move, moment), *written]
+    if claim.attempts:
+        claimed += [claim.attempts, Expression("attempts")]
     constants = {
         "page": ROWS_IN_ONE_SCRIPT,
         **words,
@@ -57,10 +64,10 @@ def script_of_claim(
         "stream_prefix": f"{spec.table}/history:",
         "stream_key": Expression("KEYS[rows + i]" if spec.history else "nil"),
         "marker_prefix": form.prefix if isinstance(form, Marker) else None,
-        "claim_fields": in_turn([*claimed, *_moved(claim.move, moment)]),
+        "claim_fields": in_turn(claimed),
         "renew_fields": in_turn(own),
-        "back_fields": in_turn(back),
-        "exhausted_fields": in_turn(_moved(claim.exhausted, moment)),
+        "back_fields": in_turn([*back, *written] if claim.back else back),
+        "exhausted_fields": in_turn([*_moved(claim.exhausted, moment), *written]),
         "cleared": in_turn(form.cleared),
         "revision_column": spec.revision,
         "attempts_column": claim.attempts,
@@ -70,7 +77,7 @@ def script_of_claim(
         "returned": in_turn(returning),
         "other_keys": leases + (not cluster),
         "keys_of_a_row": 2 if spec.history else 1,
-        "first_fence": len(given) - 1,
+        "first_value": len(given) - 2,
     }
     for role, move in (("start", claim.move), ("back", claim.back), ("exhausted", claim.exhausted)):
         constants[f"{role}_name"] = move.name if move else claim.name
@@ -79,7 +86,11 @@ def script_of_claim(
         action: True,
         form.kind_of_form: True,
         "clock": "given_now" not in given,
-        "holds": action in ("acquire", "one", "renew"),
+        "holds": action in ("acquire", "set_aside", "one", "renew"),
+        "counts": action not in ("listed", "offer"),
+        "grows": isinstance(form, Columns) and action in ("acquire", "one", "give_back"),
+        # a row in which nothing is counted, and of which nothing is noted, can always be claimed
+        "doubtful": searches and (claim.attempts or spec.revision or spec.history),
         "guards": "given_guards" in given,
         "history": spec.history,
         "revision": spec.revision,
@@ -94,9 +105,11 @@ def script_of_claim(
         "serial": claim.serial,
         "tenant": "begin" in given,
         "returning": returning,
-        "leave": searches,
+        "tenants": spec.tenant,
+        "lined": lined,
+        "leave": searches or lined,
     }
-    files = (GUARDS, LEAVE, SCRIPT)
+    files = (GUARDS, COUNTING, LEAVE, SCRIPT)
     return script(files, constants, [name for name, value in wanted.items() if value])
 
 

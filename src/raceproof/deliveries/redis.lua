@@ -33,9 +33,10 @@ local fence = string.format('%.6f', since and math.max(now, since + 0.000001) or
 local free = not done and (not since or stale or named == 'uncertain')
 free = free and not doubt -- if: hold
 if free then
-  redis.call('HSET', row, turn_fields)
   local attempts = false
+  -- what can fail comes first, for a script that fails half-way is not undone
   attempts = redis.call('HINCRBY', row, attempts_column, 1) -- if: attempts
+  redis.call('HSET', row, turn_fields)
   return {'yes', fence, doubt and 1 or 0, attempts, unpack(redis.call('HMGET', row, returned))} -- if: returning
   return {'yes', fence, doubt and 1 or 0, attempts} -- if: not returning
 end

@@ -13,7 +13,7 @@ from raceproof.inbox.outcome import Received
 from raceproof.inbox.sql_programs import told
 from raceproof.intake import Arrival
 from raceproof.moves.redis import RedisMoves
-from raceproof.moves.redis_index import index_key, line_key
+from raceproof.moves.redis_index import index_key, line_key, lines_key
 from raceproof.moves.request import key_text
 from raceproof.statement import Program, Rows, Statement, source
 
@@ -36,12 +36,12 @@ class RedisInbox:
                 f"{inbox}: an inbox cannot live on a cluster, where its index and its events are apart"
             )
         spec = inbox.lifecycle
-        index = index_key(inbox.work)
+        places = [index_key(inbox.work), lines_key(inbox.work)]
         moment = "" if now is None else f"{now.timestamp():.6f}"
         new: set[tuple[str, str]] = set()
         for start in range(0, len(arrivals), _EVENTS_IN_ONE_SCRIPT):
             some = arrivals[start : start + _EVENTS_IN_ONE_SCRIPT]
-            keys, values = [index], [moment]
+            keys, values = list(places), [moment]
             for one in some:
                 member = key_text((one.source, one.event_id))
                 keys += [
@@ -60,8 +60,8 @@ class RedisInbox:
         yield
 
     def counts(self, inbox: Inbox) -> Program[Rows]:
-        """How many wait or are worked on; Redis does not count those that have ended."""
-        (waiting,) = yield Statement("inbox.counts", "ZCARD", (index_key(inbox.work),))
+        """How many wait or are worked on, also behind others in their lines; those that have ended are not counted."""
+        (waiting,) = yield Statement("inbox.counts", "HLEN", (lines_key(inbox.work),))
         return [["received or processing", waiting, None]]
 
     def listed(self, inbox: Inbox, status: str, limit: int) -> Program[Rows]:

@@ -16,8 +16,8 @@ local held = ends and tonumber(ends) > now
 
 -- for: acquire
 if not held then
-  -- P10: grows with every change of holder, also where a lossy failover has forgotten the last ones
-  led = string.format('%.0f', math.max((tonumber(led) or 0) + 1, math.floor(now * 1000000)))
+  -- P10: grows with every change of holder
+  led = grown(led, now)
   ends = string.format('%.6f', now + lease)
   redis.call('HSET', KEYS[1], 'holder', by, 'epoch', led, 'since', moment, 'until', ends)
   return {1, by, led, ends}

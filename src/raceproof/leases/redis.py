@@ -11,6 +11,7 @@ from raceproof.leases.outcome import LeadAnswer, Leading, Led, StepDownAnswer, S
 from raceproof.look import moment
 from raceproof.lua import arguments, script
 from raceproof.moves.redis import RedisMoves
+from raceproof.moves.redis_index import COUNTING
 from raceproof.moves.redis_texts import text_of
 from raceproof.outcome import Unknown
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
@@ -76,7 +77,8 @@ class RedisLeases:
 @cache
 def script_of_lease(action: str, given: tuple[str, ...]) -> str:
     """`redis.lua` for one thing to do with a lease."""
-    return script([SCRIPT], arguments(given), [action, *given])
+    counting = ("counts", "grows") if action == "acquire" else ()
+    return script((COUNTING, SCRIPT), arguments(given), (action, *counting, *given))
 
 
 def _led(lease: Lease, row: Rows) -> Led:

@@ -91,6 +91,7 @@ local row, stream, i = KEYS[1], KEYS[2], 1 -- if: not several
     redis.call('PEXPIRE', row, expires) -- if: expires
     redis.call('PEXPIRE', stream, expires) -- if: expires history
     leave(row, string.sub(row, #row_prefix + 1)) -- if: leave
+    redis.call('ZADD', index, moment, string.sub(row, #row_prefix + 1)) -- if: waits
     return {before, after, unpack(redis.call('HMGET', row, returned))} -- if: returning
     return {before, after} -- if: revision not returning
     return before -- if: not revision returning

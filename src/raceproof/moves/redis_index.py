@@ -9,6 +9,7 @@ from raceproof.spec import Claimable
 from raceproof.statement import source
 
 LEAVE = source("raceproof.moves", "leave.lua")
+COUNTING = source("raceproof.moves", "counting.lua")
 
 
 def index_key(claim: Claimable[Any]) -> str:
@@ -16,15 +17,24 @@ def index_key(claim: Claimable[Any]) -> str:
     return claim.topic
 
 
+def lines_key(claim: Claimable[Any]) -> str:
+    """The hash that names the line of each row that waits, of a claim with lines; '' for one that stands alone."""
+    return f"{index_key(claim)}/lines"
+
+
 def line_key(claim: Claimable[Any], value: str | None, member: str) -> str:
-    """The line of rows with this value; a row without one has a line of its own."""
-    return f"{index_key(claim)}/alone:{member}" if value is None else f"{index_key(claim)}/line:{value}"
+    """The line of rows with this value, of one tenant; of a row without a value a name that nothing is kept under."""
+    if value is None:
+        return f"{index_key(claim)}/alone:{member}"
+    tenant = member.partition(":")[0] + ":" if claim.lifecycle.tenant else ""
+    return f"{index_key(claim)}/line:{tenant}{value}"
 
 
 def places(claim: Claimable[Any]) -> dict[str, str | None]:
     """The constants of `leave.lua`."""
     return {
         "index": index_key(claim),
+        "lines": lines_key(claim),
         "row_prefix": f"{claim.lifecycle.table}:",
         "serial": claim.serial,
     }

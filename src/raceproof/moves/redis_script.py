@@ -30,7 +30,9 @@ def script_of_move(
     """`redis.lua` for a declared move, for callers who hold this claim and give these values; see `given_to`."""
     spec = move.lifecycle
     ends = claim is not None and move.target not in claim.held
-    leaves = claim is not None and ends and not cluster and move.target not in claim.open
+    indexed = claim is not None and ends and not cluster
+    waits = claim is not None and indexed and move.target in claim.open
+    leaves = indexed and not waits
     moment, after = Expression("moment"), Expression("after")
     fields = [spec.column, move.target, *((spec.revision, after) if spec.revision else ())]
     fields += [part for stamp in move.stamp for part in (stamp, moment)]
@@ -62,14 +64,16 @@ def script_of_move(
         "guards": "given_guards" in given,
         "history": spec.history,
         "losers": spec.history and spec.history.losers,
-        "timed": spec.history or move.stamp,
+        "timed": spec.history or move.stamp or waits,
         "revision": spec.revision,
         "repeats": repeats,
         "clears": ends,
         "expires": over,
         "lives_again": spec.expires and not over and spec.ended.intersection(map(str, move.sources)),
+        "waits": waits,
         "leave": leaves,
         "serial": claim and leaves and claim.serial,
+        "tenants": spec.tenant,
         "returning": returning,
         **{name.removesuffix(_EACH): True for name in given},
     }

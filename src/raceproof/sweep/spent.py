@@ -21,7 +21,7 @@ from raceproof.spec import Claimable
 from raceproof.statement import Program, Statement, source
 
 UNMET = source("raceproof.sweep", "unmet.lua")
-_MARKER = re.compile(r"PROCESSING:[^:]+:[^:]+:([0-9]+\.?[0-9]*)")
+_MARKER = re.compile(r"PROCESSING:[^:]+:[^:]+:([0-9]{1,12}(?:\.[0-9]{1,9})?)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from raceproof.inbox import Inbox
 from raceproof.look import moment
-from raceproof.moves.redis_index import index_key
+from raceproof.moves.redis_index import lines_key
 from raceproof.quoting import qualified
 from raceproof.statement import Program, Statement
 from raceproof.store import AsyncStore
@@ -74,7 +74,7 @@ def inbox(store: AsyncStore, box: Inbox) -> Program[InboxView]:
 
 
 def _on_redis(store: AsyncStore, box: Inbox) -> Program[InboxView]:
-    found: Sequence[Any] = yield Statement("web.index", "ZCARD", (index_key(box.work),))
+    found: Sequence[Any] = yield Statement("web.index", "HLEN", (lines_key(box.work),))
     fields = ("source", "event_id", "status", "attempts", "received_at", "claimed_by", "ended_at")
     looked = yield from redis_rows.look(store, box.table, fields)
     counts: dict[str, Count] = {}
