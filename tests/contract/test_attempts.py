@@ -138,6 +138,16 @@ async def test_an_attempt_whose_time_is_over_is_no_longer_current(ground: Ground
     assert ground.get(login, "a1")["status"] == "superseded"
 
 
+async def test_the_same_start_again_after_its_time_is_no_repetition(ground: Ground) -> None:
+    """That attempt is over, and is not begun anew."""
+    attempts, _ = logins(ground)
+    await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
+    assert (await ground.db.start_attempt(attempts, "ann", "a1", now=after(899))).replayed
+    late = await ground.db.start_attempt(attempts, "ann", "a1", now=after(901))
+    assert isinstance(late, Rejected)
+    assert late.status == "pending"
+
+
 async def test_an_owner_of_the_same_name_at_another_tenant_is_another_owner(ground: Ground) -> None:
     """Neither is ended, kept or shown for the other, not even by an attempt with the same key."""
     attempts, login = logins(ground, tenant="shop")

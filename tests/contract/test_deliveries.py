@@ -483,3 +483,14 @@ async def test_those_of_other_tenants_are_not_told(ground: Ground) -> None:
     for shop in ("red", "blue"):
         found = await ground.db.for_tenant(shop).deliveries(delivery)
         assert [one.key for one in found] == [f"{shop} job"]
+
+
+@BOTH
+async def test_the_fence_of_a_turn_grows_also_when_the_clock_goes_back(ground: Ground, told: bool) -> None:
+    """P4: the store's clock was set back while it was sent."""
+    delivery, _ = pictures(ground, told)
+    before = await ground.db.take_turn(delivery, "a", now=NOON)
+    sending = await ground.db.sending(before, now=after(-10))
+    assert isinstance(sending, Turn)
+    assert str(sending.fence) > str(before.fence)
+    assert isinstance(await ground.db.delivered(sending, now=after(-9)), Marked)
