@@ -2,15 +2,18 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import uvicorn
 from aiohttp import web
 
-from raceproof.intake import Arrival, Endpoint
+from raceproof.intake import Arrival, Endpoint, Unsigned
 from raceproof.intake.aiohttp import aiohttp_handler, aiohttp_runner, aiohttp_server
 from raceproof.intake.asgi import asgi_app
+from tests.fix_waiting import until
 
 Serve = Callable[[Endpoint], AbstractAsyncContextManager[int]]
 """Serve an endpoint; what comes back is the port."""
@@ -42,11 +45,11 @@ async def before_an_application(endpoint: Endpoint) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def running(runner: web.BaseRunner) -> AsyncIterator[int]:
+async def running(runner: web.BaseRunner, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     await runner.setup()
     with _listening() as listening:
         try:
-            await web.SockSite(runner, listening).start()
+            await web.SockSite(runner, listening, ssl_context=tls).start()
             yield listening.getsockname()[1]
         finally:
             await runner.cleanup()
@@ -81,6 +84,29 @@ SERVERS: dict[str, Serve] = {
 }
 
 
+class Served:
+    """A server with one endpoint, that can be ended early."""
+
+    def __init__(self, runner: web.ServerRunner, port: int) -> None:
+        self.runner = runner
+        self.port = port
+
+    def begin_to_end(self) -> None:
+        """What a runner does first when it ends: nothing more is taken in."""
+        assert self.runner.server is not None
+        self.runner.server.pre_shutdown()
+
+
+@asynccontextmanager
+async def served(
+    receive: Any, shutdown_timeout: float = 60.0, tls: ssl.SSLContext | None = None, **settings: Any
+) -> AsyncIterator[Served]:
+    server = aiohttp_server({"/events": Endpoint("s", Unsigned(), receive)}, **settings)
+    runner = web.ServerRunner(server, shutdown_timeout=shutdown_timeout)
+    async with running(runner, tls) as port:
+        yield Served(runner, port)
+
+
 def _listening() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0))
 
@@ -101,6 +127,28 @@ class Inbox:
     @property
     def reasons(self) -> list[str]:
         return [reason for _, _, reason in self.told]
+
+
+class Slow:
+    """A receiver that stores when it is let."""
+
+    def __init__(self) -> None:
+        self.entered: list[bytes] = []
+        self.stored: list[bytes] = []
+        self.cancelled: list[bytes] = []
+        self.open = asyncio.Event()
+
+    async def receive(self, arrival: Arrival) -> None:
+        self.entered.append(arrival.body)
+        try:
+            await self.open.wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(arrival.body)
+            raise
+        self.stored.append(arrival.body)
+
+    async def has(self, number: int) -> None:
+        await until(lambda: len(self.entered) == number, f"{number} events have come")
 
 
 class Connection:
@@ -125,10 +173,17 @@ class Connection:
             await self.reader.readexactly(int(headers.get("content-length", 0))),
         )
 
+    async def is_closed(self) -> None:
+        """The other end says nothing more and closes, impolitely if there are bytes that it has not read."""
+        try:
+            assert await self.reader.read(1) == b""
+        except ConnectionError:
+            pass
+
 
 @asynccontextmanager
-async def connection(port: int) -> AsyncIterator[Connection]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def connection(port: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[Connection]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
     try:
         yield Connection(reader, writer)
     finally:

@@ -2,56 +2,22 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import struct
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
 
 import pytest
 from aiohttp import ClientSession, TraceConfig, web
 
-from raceproof.intake import Arrival, Endpoint, Unsigned
+from raceproof.intake import Endpoint, Unsigned
 from raceproof.intake.aiohttp import aiohttp_server
+from raceproof.intake.connection import Connection, Front
 from tests.fix_waiting import until
-from tests.intake.fix_served import Inbox, connection, post, running
+from tests.intake.fix_served import Inbox, Slow, connection, post, served
 
 CHUNKED = (
     b"POST /events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 )
-
-
-class Slow:
-    """A receiver that stores when it is let."""
-
-    def __init__(self) -> None:
-        self.entered: list[bytes] = []
-        self.stored: list[bytes] = []
-        self.open = asyncio.Event()
-
-    async def receive(self, arrival: Arrival) -> None:
-        self.entered.append(arrival.body)
-        await self.open.wait()
-        self.stored.append(arrival.body)
-
-    async def has(self, number: int) -> None:
-        await until(lambda: len(self.entered) == number, f"{number} events have come")
-
-
-class Served:
-    """A server with one endpoint, that can be ended early."""
-
-    def __init__(self, runner: web.ServerRunner, port: int) -> None:
-        self.runner = runner
-        self.port = port
-
-
-@asynccontextmanager
-async def served(receive: Any, shutdown_timeout: float = 60.0, **settings: Any) -> AsyncIterator[Served]:
-    server = aiohttp_server({"/events": Endpoint("s", Unsigned(), receive)}, **settings)
-    runner = web.ServerRunner(server, shutdown_timeout=shutdown_timeout)
-    async with running(runner) as port:
-        yield Served(runner, port)
 
 
 async def test_the_bytes_of_the_usual_answer(inbox: Inbox) -> None:
@@ -108,6 +74,64 @@ async def test_a_request_that_comes_before_the_last_is_answered_waits_its_turn()
     assert slow.stored == [b"1", b"2", b"3"]
 
 
+class Wire(asyncio.Transport):
+    """A transport that brings what it is told to, whether reading is paused or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = True
+        self.written = b""
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+def wired(slow: Slow) -> tuple[Wire, Connection]:
+    front = Front({"/events": Endpoint("s", Unsigned(), slow.receive)}, asyncio.Protocol, idle=0)
+    wire, end = Wire(), Connection(front)
+    end.connection_made(wire)
+    return wire, end
+
+
+async def test_a_sender_that_sends_ahead_is_not_read_until_it_is_its_turn() -> None:
+    """What it sends stays with it: else it would fill the memory."""
+    slow = Slow()
+    wire, end = wired(slow)
+    end.data_received(post(b"1"))
+    assert wire.reading
+    end.data_received(post(b"2"))
+    assert not wire.reading
+    slow.open.set()
+    await until(lambda: wire.written.count(b" 200 ") == 2, "both are answered")
+    assert wire.reading
+
+
+async def test_bytes_that_come_while_others_are_held_go_behind_them() -> None:
+    """Even between an answer and the next request, on a transport that is slow to pause."""
+    slow = Slow()
+    wire, end = wired(slow)
+    second = post(b'"second"')
+    slow.open.set()
+    end.data_received(post(b"1"))
+    end.data_received(second[:-3])
+    await until(lambda: b" 200 " in wire.written, "the first is answered")
+    end.data_received(second[-3:])
+    await until(lambda: wire.written.count(b" 200 ") == 2, "both are answered")
+    assert slow.stored == [b"1", b'"second"']
+
+
 async def test_an_unusual_request_after_a_plain_one_is_answered_and_so_is_the_next(inbox: Inbox) -> None:
     """The connection changes hands in between, and nobody notices."""
     async with served(inbox.receive) as server, connection(server.port) as client:
@@ -162,16 +186,39 @@ async def test_a_sender_that_asks_and_ends_is_answered() -> None:
         assert await client.reader.read() == b""
 
 
+async def test_an_answer_that_closes_is_followed_by_the_end() -> None:
+    """The sender is told so, and need not wait until it is closed for its silence."""
+    slow = Slow()
+    slow.open.set()
+    async with served(slow.receive) as server, connection(server.port) as client:
+        await client.send(post(b"1", "Content-Encoding: gzip"))
+        status, headers, _ = await client.reply()
+        assert (status, headers["connection"]) == (415, "close")
+        await client.send(post(b"2"))
+        await client.is_closed()
+    assert slow.entered == []
+
+
 async def test_a_sender_that_is_gone_takes_nothing_away() -> None:
-    """Its event is stored all the same, and nothing is forgotten of it meanwhile."""
+    """Its event is stored all the same, and the end of the server waits for it."""
     slow = Slow()
     async with served(slow.receive) as server:
         async with connection(server.port) as client:
             await client.send(post(b"1"))
             await slow.has(1)
+            reset = struct.pack("ii", 1, 0)  # closing says not that it ends, but that nobody is there
+            client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
             client.writer.transport.abort()
+        async with connection(server.port) as another:
+            await another.send(post(b"{"))
+            await another.reply()  # by now the first is seen to be gone
+        ending = asyncio.create_task(server.runner.cleanup())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not ending.done()
         slow.open.set()
-        await until(lambda: slow.stored == [b"1"], "the event is stored")
+        await ending
+        assert slow.stored == [b"1"]
 
 
 async def test_at_the_end_who_waits_is_answered_and_the_others_are_closed() -> None:
@@ -193,8 +240,36 @@ async def test_at_the_end_who_waits_is_answered_and_the_others_are_closed() -> N
     assert slow.stored == [b"1"]
 
 
+async def test_at_the_end_what_was_sent_ahead_is_not_begun() -> None:
+    """Its sender brings it to somebody else."""
+    slow = Slow()
+    async with served(slow.receive) as server, connection(server.port) as client:
+        await client.send(post(b"1"))
+        await slow.has(1)
+        await client.send(post(b"2"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        server.begin_to_end()
+        slow.open.set()
+        assert (await client.reply())[0] == 200
+        await client.is_closed()
+    assert slow.entered == [b"1"]
+
+
+async def test_at_the_end_nobody_new_is_let_in() -> None:
+    """A handshake may take longer than the server listens."""
+    slow = Slow()
+    slow.open.set()
+    async with served(slow.receive) as server:
+        server.begin_to_end()
+        async with connection(server.port) as late:
+            late.writer.write(post(b"1"))
+            await late.is_closed()
+    assert slow.entered == []
+
+
 async def test_at_the_end_a_receiver_that_hangs_is_not_waited_for_without_end() -> None:
-    """Its sender hears no 200."""
+    """It is cancelled, and its sender hears no 200."""
     slow = Slow()
     async with served(slow.receive, shutdown_timeout=0.05) as server, connection(server.port) as client:
         await client.send(post(b"1"))
@@ -202,6 +277,7 @@ async def test_at_the_end_a_receiver_that_hangs_is_not_waited_for_without_end() 
         await server.runner.cleanup()
         assert b" 200 " not in await client.reader.read()
     assert slow.stored == []
+    assert slow.cancelled == [b"1"]
 
 
 async def test_a_silent_connection_is_closed_after_a_while_but_not_while_it_waits() -> None:

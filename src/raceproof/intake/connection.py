@@ -77,30 +77,36 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if self._front.closing:
+            # its handshake has outlasted the end of listening
+            self._transport.close()
+            return
         self._front.open.add(self)
         self._active = self._front.loop.time()
         if self._front.idle > 0:
             self._watching = self._front.loop.call_later(self._front.idle, self._watch)
 
     def data_received(self, data: bytes) -> None:
-        if self.receiving is not None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return  # over TLS closing itself brings what was not read yet, and nobody could answer it
+        if self.receiving is not None or self._held:
             # answers come in the order of the requests: the next one waits, and so does its sender
             self._held += data
-            if self._transport is not None:
-                self._transport.pause_reading()
+            transport.pause_reading()
             return
         endpoints = self._front.by_line
         request = plain_request(data, endpoints)
-        if request is None or self._front.closing:
-            self._hand_over(data)
+        if request is None:
+            self._hand_over(transport, data)
         else:
             begin = endpoints[request.line].begin
             self.receiving = begin(request.headers, request.body, self._answer)
 
     def eof_received(self) -> bool:
-        """The sender will ask no more; what it has asked is answered."""
+        """The sender will ask no more; what it has asked is answered, except over TLS, which has no half-closed side."""
         self._ended = True
-        return self.receiving is not None
+        return self.receiving is not None and not self._over_tls()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.receiving is not None:
@@ -120,27 +126,30 @@ class Connection(asyncio.Protocol):
         now = int(time.time())
         transport.write(_plain_200(now) if reply is OK else _written(reply, now))
         self._active = self._front.loop.time()
-        if reply.close or self._front.closing or (self._ended and not self._held):
+        if reply.close or self._front.closing or self._ended:
             transport.close()
         elif transport.get_write_buffer_size() > _MOST_UNREAD:
             transport.abort()  # it asks and asks, and reads no answer
         elif self._held:
-            held, self._held = self._held, b""
-            transport.resume_reading()
-            self._front.loop.call_soon(self.data_received, held)
+            self._front.loop.call_soon(self._go_on)
 
-    def _hand_over(self, data: bytes) -> None:
+    def _go_on(self) -> None:
+        """Read what was held, and only then what the transport has kept back: in one step, so that nothing overtakes it."""
+        held, self._held = self._held, b""
+        if self._transport is not None:
+            self._transport.resume_reading()
+            self.data_received(held)
+
+    def _hand_over(self, transport: asyncio.Transport, data: bytes) -> None:
         """From here on the connection is the server's."""
-        transport = self._transport
         self._leave()
-        if transport is None or transport.is_closing():
-            return
         protocol = cast(asyncio.Protocol, self._front.server())
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         protocol.data_received(data)
-        if self._ended and not protocol.eof_received():
-            transport.close()
+
+    def _over_tls(self) -> bool:
+        return self._transport is not None and self._transport.get_extra_info("sslcontext") is not None
 
     def _leave(self) -> None:
         self._transport = None
