@@ -209,13 +209,27 @@ class _Nonsense:
         return self.answer  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("answer", [None, True, "yes", Verified, Rejected("of its own")], ids=str)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        True,
+        "yes",
+        Verified,
+        Rejected("of its own"),
+        Rejected("received"),
+        Rejected("busy"),
+        Rejected(["a", "list"]),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
 async def test_a_scheme_that_answers_anything_but_verified_lets_nobody_in(
     inbox: Inbox, answer: object
 ) -> None:
-    """Not even by mistake."""
+    """Not even by mistake, and not with the name of another reason of ours; it is a text in the counter."""
     assert (await endpoint(inbox, _Nonsense(answer)).answer({}, b"{}")).status == 401
     assert inbox.arrivals == []
+    assert inbox.reasons == [str(getattr(answer, "reason", "signature_malformed"))]
 
 
 async def test_a_scheme_that_raises_is_our_fault(inbox: Inbox) -> None:

@@ -22,7 +22,14 @@ from raceproof.intake import (
     StandardWebhooks,
     TelegramSecret,
 )
-from tests.intake.fix_served import Inbox, Serve, connection, post
+from tests.intake.fix_served import (
+    Inbox,
+    Serve,
+    before_an_application,
+    by_aiohttp_alone,
+    connection,
+    post,
+)
 
 CANARY = "canary-0123456789-canary"
 IN_BASE64 = base64.b64encode(CANARY.encode()).decode()
@@ -113,6 +120,28 @@ class _Everything(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.out.write(self.format(record) + repr(record.__dict__) + "\n")
+
+
+MALFORMED = {
+    "a NUL": f"X-Telegram-Bot-Api-Secret-Token: {CANARY}\0",
+    "a space": f"X-Telegram-Bot-Api-Secret-Token : {CANARY}",
+    "a lone line feed": f"X-Telegram-Bot-Api-Secret-Token: {CANARY}\nX: y",
+}
+
+
+@pytest.mark.parametrize("line", MALFORMED)
+@pytest.mark.parametrize("serve_in_front", [by_aiohttp_alone, before_an_application])
+async def test_a_secret_in_a_line_that_is_no_header_is_not_logged(
+    line: str, serve_in_front: Serve, inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What kind of error it was is."""
+    way = Endpoint("s", SCHEMES["telegram"](), inbox.receive)
+    with caplog.at_level(logging.DEBUG):
+        async with serve_in_front(way) as port, connection(port) as client:
+            await client.send(post(b"{}", MALFORMED[line]))
+            assert (await client.reply())[0] == 400
+    assert clean(caplog.text + repr([vars(record) for record in caplog.records]))
+    assert "Error handling request from 127.0.0.1: " in caplog.text
 
 
 @pytest.mark.parametrize("name", SCHEMES)

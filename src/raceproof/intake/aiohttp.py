@@ -6,24 +6,45 @@ in what is plain by themselves (`connection.py`), which is several times quicker
 The limits are the endpoint's; `client_max_size` of an application does not apply.
 """
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
-from typing import Any
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
 
 from raceproof.errors import DeclarationError, MissingExtra
 from raceproof.intake.connection import Connection, Front
 from raceproof.intake.endpoint import Endpoint
+from raceproof.intake.scheme import Headers
 
 try:
     from aiohttp import web
+    from aiohttp.http import HttpProcessingError
 except ImportError as error:
     raise MissingExtra("aiohttp is not installed: pip install 'raceproof[aiohttp]'") from error
+
+if TYPE_CHECKING:
+    from multidict import CIMultiDictProxy
 
 __all__ = ["aiohttp_handler", "aiohttp_runner", "aiohttp_server"]
 
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]
 
+_ONE_MEANING = re.compile(r"/(?:(?![?#%])[!-~])*")
 _IDLE = 3630.0
 """Seconds; aiohttp's own `keepalive_timeout`, where nothing else is said."""
+
+
+class _Discreet(logging.LoggerAdapter[logging.Logger]):
+    """Of what is no HTTP it logs the kind of error alone: the message has the bytes, and they may be a secret."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        error = kwargs.get("exc_info")
+        if isinstance(error, HttpProcessingError):
+            return f"{msg}: {type(error).__name__}", {**kwargs, "exc_info": None}
+        return msg, kwargs
+
+
+_DISCREET = _Discreet(logging.getLogger("aiohttp.server"), {})
 
 
 def aiohttp_handler(endpoint: Endpoint) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
@@ -31,14 +52,11 @@ def aiohttp_handler(endpoint: Endpoint) -> Callable[[web.BaseRequest], Awaitable
     answer = endpoint.answer
 
     async def handle(request: web.BaseRequest) -> web.Response:
-        content, headers = request.content, request.headers
-        body: bytes | AsyncIterable[bytes]
-        # with a length it can be seen afterwards that nothing is missing
-        if content.is_eof() and content.exception() is None and "content-length" in headers:
-            body = content.read_nowait()
-        else:
-            body = content.iter_any()
-        reply = await answer(headers, body)
+        content = request.content
+        whole = content.is_eof() and content.exception() is None
+        reply = await answer(
+            _with_one_encoding(request.headers), content.read_nowait() if whole else content.iter_any()
+        )
         response = web.Response(status=reply.status, body=reply.body, headers=reply.headers)
         if reply.close:
             response.force_close()
@@ -47,31 +65,41 @@ def aiohttp_handler(endpoint: Endpoint) -> Callable[[web.BaseRequest], Awaitable
     return handle
 
 
+def _with_one_encoding(headers: "CIMultiDictProxy[str]") -> Headers:
+    """Headers with all content encodings in one: aiohttp decodes by the last, and an endpoint asks for the first."""
+    encodings = headers.getall("content-encoding", ())
+    if len(encodings) < 2:
+        return headers
+    return {name.lower(): headers[name] for name in headers} | {"content-encoding": ", ".join(encodings)}
+
+
 def aiohttp_server(endpoints: Mapping[str, Endpoint], **settings: Any) -> web.Server:
     """A server that answers with these endpoints, by their paths, and knows nothing else; for `web.ServerRunner`.
 
     `settings` are those of aiohttp's connections; there is no access log unless they name one, and it has only what is not
-    plain.
+    plain. What is no HTTP is logged without its bytes, unless they name a logger.
     """
 
     async def nothing(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=404)
 
-    behind = web.Server(nothing, **{"access_log": None, **settings})
+    ours = {"access_log": None, "auto_decompress": False, "logger": _DISCREET}
+    behind = web.Server(nothing, **{**ours, **settings})
     return _Server(behind, endpoints, settings)
 
 
 def aiohttp_runner(app: web.Application, endpoints: Mapping[str, Endpoint], **settings: Any) -> web.AppRunner:
     """A runner for an application with these endpoints in front of it, by their paths; the rest is the application's.
 
-    Routes, middlewares and signals of the application have no word in what goes to an endpoint, nor has its access log.
+    Routes, middlewares and signals of the application have no word in what goes to an endpoint, nor has its access log. What
+    is no HTTP is logged without its bytes, unless `settings` name a logger.
     """
     return _Runner(app, endpoints, **settings)
 
 
 class _Runner(web.AppRunner):
     def __init__(self, app: web.Application, endpoints: Mapping[str, Endpoint], **settings: Any) -> None:
-        super().__init__(app, **settings)
+        super().__init__(app, **{"logger": _DISCREET, **settings})
         self._endpoints = _checked(endpoints)
         self._settings = settings
 
@@ -110,6 +138,11 @@ def _checked(endpoints: Mapping[str, Endpoint]) -> Mapping[str, Endpoint]:
     for path in endpoints:
         if not path.startswith("/"):
             raise DeclarationError(f"{path!r} is no path; it begins with a slash, as in '/events'")
+        if not _ONE_MEANING.fullmatch(path):
+            raise DeclarationError(
+                f"the path {path!r} does not mean the same to every reader: write it in printable ASCII,"
+                " without spaces, '?', '#' and '%'"
+            )
     return endpoints
 
 

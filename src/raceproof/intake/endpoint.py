@@ -117,7 +117,7 @@ class Endpoint:
                 raise self._failed(error, arrival.event_id) from None
             return self._received(arrival, answer)
         except _Refused as refused:
-            return self._told(REPLIES.get(refused.reason, UNAUTHORIZED), refused.reason)
+            return self._told(refused.reply, refused.reason)
         finally:
             self._in_flight -= 1
 
@@ -138,7 +138,7 @@ class Endpoint:
             except Exception as error:
                 raise self._failed(error, arrival.event_id) from None
         except _Refused as refused:
-            answer(self._told(REPLIES.get(refused.reason, UNAUTHORIZED), refused.reason))
+            answer(self._told(refused.reply, refused.reason))
             return None
         self._in_flight += 1
         receiving.add_done_callback(lambda received: answer(self._ended(arrival, received)))
@@ -155,7 +155,7 @@ class Endpoint:
                 raise self._failed(error, arrival.event_id)
             return self._received(arrival, received.result())
         except _Refused as refused:
-            return self._told(REPLIES.get(refused.reason, UNAUTHORIZED), refused.reason)
+            return self._told(refused.reply, refused.reason)
 
     def _admitted(self, headers: Headers, body: bytes, length: int | None) -> Arrival:
         """The event of a request, if it is whole and from whom it should be."""
@@ -168,8 +168,9 @@ class Endpoint:
         except Exception as error:
             raise self._failed(error, "-") from None
         if not isinstance(verified, Verified):
-            # asked this way round, a scheme that answers nothing or nonsense lets nobody in
-            raise _Refused(getattr(verified, "reason", Reason.SIGNATURE_MALFORMED))
+            # asked this way round, a scheme that answers nothing or nonsense lets nobody in; a reason of its own may be
+            # the name of any of ours, and is for the counter alone
+            raise _Refused(str(getattr(verified, "reason", Reason.SIGNATURE_MALFORMED)), UNAUTHORIZED)
         return self._arrival(headers, body, verified.event_id)
 
     def _received(self, arrival: Arrival, answer: object) -> Reply:
@@ -277,9 +278,10 @@ class Endpoint:
 class _Refused(Exception):
     """Ends the way of a request, inside of this module."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, reply: Reply | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.reply = REPLIES[reason] if reply is None else reply
 
 
 def _is_scheme(given: object) -> bool:
