@@ -3,10 +3,10 @@
 import ipaddress
 import socket
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 LARGEST = 50 * 1024 * 1024
 PHOTO = 10 * 1024 * 1024
@@ -42,25 +42,30 @@ class GlobalOnly(AbstractResolver):
         await self._resolver.close()
 
 
-def check(url: str, loopback: bool = False) -> None:
-    """https, no login in it, no address that is not public; `loopback` is for simulators."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if loopback and host == "127.0.0.1" and parts.scheme in ("http", "https"):
-        return
-    if parts.scheme != "https" or not host or parts.username is not None or parts.password is not None:
+def check(text: str, loopback: bool = False) -> URL:
+    """The address as it will be used: https, no login in it, nowhere that is not public; `loopback` is for simulators."""
+    try:
+        url = URL(text)
+    except ValueError:
+        raise ForbiddenAddress("a result must be at https://host/…") from None
+    # its host as it is connected to: written in other digits, 127.0.0.1 looks like a name
+    host = url.raw_host or ""
+    if loopback and host == "127.0.0.1" and url.scheme in ("http", "https"):
+        return url
+    if url.scheme != "https" or not host or url.user is not None or url.password is not None:
         raise ForbiddenAddress("a result must be at https://host/…")
     try:
-        address = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
-        return
+        return url  # a name, which is looked at when it has been resolved
     if not address.is_global:
         raise ForbiddenAddress("a result must be at a public address")
+    return url
 
 
 async def fetch(url: str, loopback: bool = False, seconds: float = 60.0) -> bytes:
     """The bytes at this address."""
-    check(url, loopback)
+    checked = check(url, loopback)
     resolver: Any = None if loopback else GlobalOnly()
     try:
         async with (
@@ -69,7 +74,7 @@ async def fetch(url: str, loopback: bool = False, seconds: float = 60.0) -> byte
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 trust_env=False,
             ) as session,
-            session.get(url, allow_redirects=False) as response,
+            session.get(checked, allow_redirects=False) as response,
         ):
             if response.status in (403, 404, 410):
                 raise Gone(f"HTTP {response.status}")

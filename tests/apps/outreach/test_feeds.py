@@ -114,6 +114,8 @@ def test_a_score_is_between_0_and_100_and_says_why() -> None:
         "https://[::1]/feed",
         "https://[::ffff:10.0.0.1]/feed",
         "https://10.1.2.3/feed",
+        "https://１２７.0.0.1/feed",
+        "https://①27.0.0.1/feed",
         "https://169.254.169.254/latest/meta-data",
         "https://192.168.0.1/",
         "https://0.0.0.0/",
