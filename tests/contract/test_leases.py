@@ -77,6 +77,52 @@ async def test_the_same_holder_gets_a_new_epoch_after_its_lease(ground: Ground) 
     assert again.epoch > ann.epoch
 
 
+async def test_an_epoch_grows_also_when_the_clock_of_the_store_goes_back(ground: Ground) -> None:
+    """P10: or the write of an old leader would be taken for one of the new."""
+    lease = a_lease(ground)
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    await ground.db.step_down(ann, now=NOON)
+    bob = await ground.db.lead(lease, "bob", now=after(-3600))
+    assert isinstance(bob, Leading)
+    assert bob.epoch > ann.epoch
+
+
+async def test_an_epoch_is_not_behind_the_clock_of_the_store(ground: Ground) -> None:
+    """P10: where a failover has forgotten the last takeovers, their epochs are not given again."""
+    lease = a_lease(ground)
+    for seconds in (0, 31, 62):
+        answer = await ground.db.lead(lease, "ann", now=after(seconds))
+        assert isinstance(answer, Leading)
+        assert answer.epoch >= after(seconds).timestamp() * 1_000_000
+
+
+async def test_a_lock_takes_nothing_from_a_holder_that_has_none(ground: Ground) -> None:
+    """Whose lock is free because it never had it, and who lives: only the end of its lease tells that it is gone."""
+    lease = a_lease(ground)
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    assert isinstance(await ground.db.lead(lease, "bob", now=after(1), session=True, locked=True), Led)
+    await ground.db.keep_leading(ann, now=after(2))
+    assert isinstance(await ground.db.lead(lease, "bob", now=after(3), session=True, locked=True), Led)
+
+
+async def test_who_does_not_look_at_the_answer_cannot_use_the_epoch_of_the_leader(ground: Ground) -> None:
+    """P10, P11: the loser is told the real leader's epoch, with which it would write, renew and step down in its name."""
+    lease = a_lease(ground)
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    bob = await ground.db.lead(lease, "bob", now=after(1))
+    looked = await ground.db.led_by(lease, now=after(1))
+    for call in (ground.db.leading_guard, ground.db.keep_leading, ground.db.step_down):
+        for answer in (bob, looked):
+            with pytest.raises(
+                CallError, match=f"not its own: lease bot is held by ann in epoch {ann.epoch}"
+            ):
+                await call(answer)
+    down = await ground.db.step_down(ann, now=after(2))
+    for call in (ground.db.leading_guard, ground.db.keep_leading, ground.db.step_down):
+        with pytest.raises(CallError, match=r"ann has given up lease bot .* isinstance\(answer, Leading\)"):
+            await call(down)
+
+
 async def test_a_bad_lease_is_an_error_of_the_call(ground: Ground) -> None:
     """Before anything is sent."""
     with pytest.raises(CallError, match="not a lease"):

@@ -32,12 +32,14 @@ class LeasePrograms(Telling[D], Generic[D]):
         return answer
 
     def _keep_leading(self, leading: Leading, now: datetime | None) -> Program[LeadAnswer]:
+        _check_leading(leading)
         started = time.monotonic()
         answer = yield from self._driver.primitives.leases.renew(leading.move, leading.by, leading.epoch, now)
         self._tell_all("lead", (answer,), leading.by, started)
         return answer
 
     def _step_down(self, leading: Leading, now: datetime | None) -> Program[StepDownAnswer]:
+        _check_leading(leading)
         started = time.monotonic()
         answer = yield from self._driver.primitives.leases.release(
             leading.move, leading.by, leading.epoch, now
@@ -50,7 +52,17 @@ class LeasePrograms(Telling[D], Generic[D]):
 
     def leading_guard(self, leading: Leading) -> Predicate:
         """A guard for any write, as `where=`: it is refused unless this epoch is still the current one."""
+        _check_leading(leading)
         return EpochGuard(self.dialect, leading.move.table, leading.move.name, leading.epoch)
+
+
+def _check_leading(answer: object) -> None:
+    """P10: other answers tell the epoch of somebody else, in which nobody may write who does not look at the answer."""
+    if not isinstance(answer, Leading):
+        raise CallError(
+            f"this caller does not lead, and the epoch is not its own: {answer}. Look at what db.lead(…) has answered, "
+            "`if isinstance(answer, Leading): …`; who does not lead asks again"
+        )
 
 
 class SyncLeases(LeasePrograms[Driver]):
