@@ -21,6 +21,7 @@ from raceproof.leader import Leader, NotLeading
 from raceproof.moves.request import Returning
 from raceproof.outcome import Claim
 from raceproof.predicate import Predicate, Where, predicates
+from raceproof.signals import stopped_by_signals
 from raceproof.spec import Claimable, Move
 from raceproof.store import AsyncStore
 from raceproof.worker.batch import BatchSize
@@ -29,7 +30,6 @@ from raceproof.worker.held import Held
 from raceproof.worker.items import Handler, Items
 from raceproof.worker.limit import Limit, Slot
 from raceproof.worker.running import Running
-from raceproof.worker.signals import stopped_by_signals
 from raceproof.worker.threads import GLANCE, ThreadItems
 
 T = TypeVar("T")

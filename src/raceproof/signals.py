@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT stop all workers of a loop that ask for it; after the last of them they do what they did before."""
+"""SIGTERM and SIGINT stop all workers and leaders of a loop that ask for it; after the last they do what they did before."""
 
 import asyncio
 import signal
