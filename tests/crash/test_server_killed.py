@@ -25,7 +25,7 @@ from tests.crash.actors import Outside, Stage
 from tests.crash.mortal import Patient, place_of, through_two_crashes
 from tests.crash.test_claims import account, prepared
 from tests.crash.waiting import until
-from tests.leader.test_leader import prepared as a_lamp
+from tests.leader.fix_leading import prepared as a_lamp
 from tests.race.beside import beside
 from tests.race.places import Place
 from tests.race.test_attempts import open_ones

@@ -8,43 +8,15 @@ from typing import Any
 import asyncpg
 import pytest
 
-from raceproof import CallError, Leader, Lease, Lifecycle, NotLeading, Role, Spec, connect
+from raceproof import CallError, Leader, Lease, NotLeading, Role, Spec, connect
 from raceproof.leader.advisory import lock_ids
 from raceproof.testing import PostgresServer, valkey
-from tests.contract.grounds import fresh_name
 from tests.crash.actors import Actor, Stage
 from tests.fix_waiting import DEADLINE, until
+from tests.leader.fix_leading import LONG, SHORT, prepared
 from tests.leader.fix_middle_box import MiddleBox
-from tests.race.beside import beside
 from tests.race.places import Place, PostgresPlace, RedisPlace, SqlitePlace
 from tests.standstill import stand_still
-
-SHORT = 0.4
-LONG = 600.0
-"""Longer than anybody waits: who leads before its end did not wait for it."""
-
-
-def prepared(place: Place, seconds: float) -> tuple[Lease, Spec[str]]:
-    """A lease, and a lamp that only a leader may switch."""
-    lease = Lease("bot", seconds, fresh_name("leases"))
-    lamp = Lifecycle.from_dict(
-        {
-            "name": "Lamp",
-            "table": fresh_name("lamps"),
-            "statuses": ["on", "off"],
-            "revision": "rev",
-            "history": fresh_name("history"),
-            "moves": {
-                "switch_on": {"from": ["off"], "to": "on", "sets": ["epoch"]},
-                "switch_off": {"from": ["on"], "to": "off", "sets": ["epoch"]},
-            },
-        }
-    )
-    with beside(place) as ground:
-        ground.lease_table(lease.table)
-        ground.table(lamp)
-        ground.put(lamp, "lamp", "off")
-    return lease, lamp
 
 
 class Part:
@@ -238,34 +210,6 @@ async def test_a_leader_that_hears_of_the_loss_of_its_lock_gets_it_again(
             assert (leader.active, leader.epoch) == (True, epoch)
         assert await beside.fetchval(LOCK_HOLDERS, *ids) is None
         await beside.close()
-
-
-async def test_a_leader_that_cannot_have_its_lock_again_soon_hears_who_leads(
-    postgres_server: PostgresServer,
-) -> None:
-    """It asks as often as one that stands by, and does not believe for as long as it could by its lease."""
-    place = PostgresPlace(postgres_server.url)
-    lease, _ = prepared(place, LONG)
-    opened: list[Any] = []
-
-    async def open_one() -> Any:
-        if opened:
-            raise OSError("no way to the server")
-        opened.append(await asyncpg.connect(place.url))
-        return opened[0]
-
-    async with connect(place.url) as db, connect(place.url) as other_db:
-        async with Leader(db, lease, by="first", advisory=open_one, retry=0.02) as first:
-            await first.wait_for(Role.ACTIVE)
-            other = Leader(
-                other_db, lease, by="second", advisory=lambda: asyncpg.connect(place.url), retry=0.02
-            )
-            async with other:
-                await opened[0].close()
-                await other.wait_for(Role.ACTIVE)
-                async with asyncio.timeout(DEADLINE):
-                    await first.wait_for(Role.PASSIVE)
-                assert (await db.led_by(lease)).by == "second"
 
 
 @pytest.mark.parametrize("after", ["nothing more", "a rest"])

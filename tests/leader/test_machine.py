@@ -1,5 +1,6 @@
 """The loop of a leader without a clock and without a store: what it believes, and what it asks for (P10)."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +89,61 @@ def test_renewals_that_fail_or_hang_keep_no_belief_alive() -> None:
     assert one.role(26.9) is Role.ACTIVE
     assert one.role(27) is Role.PASSIVE
     assert isinstance(one.step(31), Acquire)
+
+
+@pytest.mark.parametrize("outcome", ["failed", "unknown"])
+@pytest.mark.parametrize("retry", [10, 100])
+def test_a_leader_that_hears_nothing_asks_again_while_it_believes(outcome: str, retry: float) -> None:
+    """However rarely a passive process asks; one that leads no more asks as rarely as that."""
+    one = LeaderMachine(seconds=30, retry=retry, margin=3)
+    one.answered(0, leading(0))
+    now, asked = 10.0, 0
+    while isinstance(one.step(now), Renew):
+        asked += 1
+        one.answered(now, unknown()) if outcome == "unknown" else one.failed(now)
+        step = one.step(now)
+        assert isinstance(step, Wait)
+        assert step.until - now > 2.6, "it does not ask without rest"
+        now = step.until
+    assert asked >= 3
+    assert isinstance(one.step(now), Acquire)
+    one.failed(now)
+    assert one.step(now) == Wait(now + retry)
+
+
+def test_a_leader_does_not_ask_more_often_than_a_passive_process_when_it_hears_nothing() -> None:
+    """Who wants to ask more often says so."""
+    one = LeaderMachine(seconds=30, retry=0.5, margin=3)
+    one.answered(0, leading(0))
+    one.failed(10)
+    assert one.step(10) == Wait(10.5)
+
+
+@given(st.floats(0.01, 1000), st.floats(0, 0.99), st.floats(0.01, 1000), st.floats(0, 1))
+def test_one_request_that_hangs_leaves_a_leader_time_for_another(
+    seconds: float, margin: float, retry: float, took: float
+) -> None:
+    """Whatever its times are, and however long the request took that has made it a leader."""
+    one = LeaderMachine(seconds, retry, seconds * margin)
+    now = took * min(one.patience(0), (seconds - seconds * margin) / 2)
+    one.answered(now, Leading(LEASE, "me", 1, seconds))
+    for _ in range(2):
+        step = one.step(now)
+        if isinstance(step, Wait):
+            now = step.until
+        assert isinstance(one.step(now), Renew)
+        now += one.patience(now)
+        one.failed(now)
+
+
+def test_who_does_not_lead_has_a_third_of_the_lease_for_a_request() -> None:
+    """And who leads half of the time that its belief lasts."""
+    one = machine()
+    assert one.patience(0) == 10
+    one.answered(0, leading(0))
+    assert one.patience(10) == 8.5
+    assert one.patience(26.9) == 2.7
+    assert one.patience(27) == 10
 
 
 def test_an_unknown_answer_neither_makes_nor_keeps_a_leader() -> None:

@@ -14,6 +14,7 @@ from raceproof.errors import CallError, RaceproofError
 from raceproof.events import log
 from raceproof.identity import default_actor
 from raceproof.leader.advisory import AdvisoryLock
+from raceproof.leader.block import SignalledBlock
 from raceproof.leader.machine import Acquire, LeaderMachine, Renew, Role
 from raceproof.leases import LeadAnswer, Leading, Lease
 from raceproof.predicate import Predicate
@@ -29,9 +30,10 @@ class NotLeading(RaceproofError):
 class Leader:
     """Keeps a lease up while it is open: `async with Leader(db, Lease("bot")) as leader: …`.
 
-    `on_active` and `on_passive` are called, and awaited, when the role changes; the lease is renewed meanwhile.
+    `on_active` and `on_passive` are called, and awaited, when the role or the epoch changes; the lease is renewed meanwhile.
     `retry` is how often a passive process asks. `advisory` opens a PostgreSQL connection for a session lock: it makes
-    takeover immediate when a leader's process dies; it refuses to work behind a transaction pooler.
+    takeover immediate when a leader's process dies; it refuses to work behind a transaction pooler. With `signals` it
+    steps down on SIGTERM and SIGINT, and then ends the block by cancelling what waits there.
     """
 
     def __init__(
@@ -45,9 +47,15 @@ class Leader:
         retry: float | None = None,
         margin: float | None = None,
         advisory: Callable[[], Awaitable[Any]] | None = None,
+        signals: bool = False,
     ) -> None:
         if not isinstance(lease, Lease):
             raise CallError(f"{lease!r} is not a lease; declare one with Lease(name)")
+        if not isinstance(db, AsyncStore):
+            raise CallError(
+                f"{lease}: a leader works in the background of async code and needs an async store, not {db!r}; "
+                "open one with `async with connect(url) as db:`, or bind an async connection"
+            )
         if advisory is not None and db.dialect != "postgres":
             raise CallError(f"{lease}: advisory locks are PostgreSQL's; this store is {db.dialect}")
         self.lease = lease
@@ -64,14 +72,18 @@ class Leader:
         if not retry > 0:
             raise CallError(f"{lease}: retry={retry} would ask without end; seconds between two questions")
         self._machine = LeaderMachine(seconds, retry, margin)
-        self._retry = retry
         self._advisory = AdvisoryLock(lease, advisory) if advisory else None
-        self._told = self._settled = Role.PASSIVE
+        self._told: int | None = None
+        """The epoch in which this process leads, as the callbacks were told; None: that it does not."""
+        self._settled: int | None = None
         self._unreleased: Leading | None = None
         self._changed = asyncio.Condition()
+        self._entered = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._uncut: set[asyncio.Task[Any]] = set()
         self._wake = asyncio.Event()
         self._wakes: list[Callable[[], None]] = []
+        self._block = SignalledBlock(self.step_down) if signals else None
 
     @property
     def dialect(self) -> str:
@@ -104,28 +116,35 @@ class Leader:
         return leading
 
     async def __aenter__(self) -> Self:
+        if self._entered or self._machine.stopped:
+            raise CallError(
+                f"{self.lease}: {self.by} has stepped down, or leads already; make a Leader for each block"
+            )
         if self._advisory:
-            await self._advisory.open()
+            await self._advisory.begin()
+        if self._block:
+            self._block.enter()
+        self._entered = True
         self._tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._tell())]
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.step_down()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> bool | None:
+        try:
+            if self._block:
+                await self._block.leave()
+            await self.step_down()
+        finally:
+            ended = self._block.close(kind) if self._block else None
+        return ended
 
     async def step_down(self) -> None:
         """Stop leading and stop asking; the next one need not wait for the end of the lease. A callback may call it too."""
-        leading = self._machine.stop()
-        if leading is not None:
-            self._unreleased = leading
-        # a callback is part of one of the tasks, which ends when the callback has: nobody can wait for itself
-        others = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        self._tasks = [task for task in self._tasks if not task.done()]
+        self._stop()
         try:
-            await self._switch(Role.PASSIVE)
+            await self._end_tasks()
+            await self._switch(None, self.lease.seconds)
         finally:
+            self._stop()  # a question that was under way may have been answered
             # the lock first: who is told that the lease is free should get both
             if self._advisory:
                 await self._advisory.close()
@@ -134,6 +153,38 @@ class Leader:
                     async with asyncio.timeout(self.lease.seconds):
                         await self._db.step_down(self._unreleased)
             self._unreleased = None
+
+    def _stop(self) -> None:
+        leading = self._machine.stop()
+        if leading is not None:
+            self._unreleased = leading
+
+    async def _end_tasks(self) -> None:
+        """Cancel what goes on in the background; what is to come to its end is waited for, as long as the lease lasts."""
+        # a callback is part of one of the tasks, which ends when the callback has: nobody can wait for itself
+        others = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in others:
+            if task not in self._uncut:
+                task.cancel()
+        try:
+            if others:
+                await asyncio.wait(others, timeout=self.lease.seconds)
+        finally:
+            for task in others:
+                task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self._tasks = [task for task in self._tasks if not task.done()]
+
+    @contextlib.contextmanager
+    def _to_its_end(self) -> Iterator[None]:
+        """Who steps down meanwhile waits, and does not cancel this."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._uncut.add(task)
+        try:
+            yield
+        finally:
+            self._uncut.discard(task)
 
     @contextlib.contextmanager
     def woken(self, wake: Callable[[], None]) -> Iterator[None]:
@@ -147,15 +198,19 @@ class Leader:
     async def wait_for(self, role: Role) -> None:
         """Wait until this process has that role, and its callback has run."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._settled is role and self.role is role)
+            await self._changed.wait_for(lambda: self.role is role and self._settled == self._now_led())
+
+    def _now_led(self) -> int | None:
+        return self._machine.epoch(time.monotonic())
 
     async def _keep(self) -> None:
-        """Ask, renew, wait: whatever the machine says, for ever."""
-        while True:
+        """Ask, renew, wait: whatever the machine says, until it is stopped."""
+        while not self._machine.stopped:
             step = self._machine.step(time.monotonic())
             if isinstance(step, Acquire | Renew):
-                await self._ask(step)
+                answered = await self._ask(step)
                 self._wake.set()
+                await self._share_lock(isinstance(step, Renew) and answered)
             else:
                 await self._pause(max(0.0, step.until - time.monotonic()))
 
@@ -164,46 +219,66 @@ class Leader:
         if self._advisory is None:
             await asyncio.sleep(seconds)
             return
-        if self._advisory.lost.is_set():  # and could not be had again
-            await asyncio.sleep(min(seconds, self._retry))
-        else:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._advisory.lost.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._advisory.lost.wait()
         if self._advisory.lost.is_set():
+            self._advisory.lost.clear()
             self._machine.hurry(time.monotonic())
 
-    async def _ask(self, step: Acquire | Renew) -> None:
+    async def _ask(self, step: Acquire | Renew) -> bool:
+        """Ask the store and tell the machine; whether an answer has come."""
+        # what was asked for may be had before the answer is here: who steps down meanwhile has to give it back
+        asking = self._to_its_end() if isinstance(step, Acquire) else contextlib.nullcontext()
         try:
             # a request that hangs must not keep the next one from being made
-            async with asyncio.timeout(self.lease.seconds / 3):
-                answer = await self._request(step)
+            with asking:
+                async with asyncio.timeout(self._machine.patience(time.monotonic())):
+                    answer = await self._request(step)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             log.warning("%s could not be asked for: %s: %s", self.lease, type(error).__name__, error)
             self._machine.failed(time.monotonic())
-        else:
-            self._machine.answered(time.monotonic(), answer)
+            return False
+        self._machine.answered(time.monotonic(), answer)
+        return True
 
     async def _request(self, step: Acquire | Renew) -> LeadAnswer:
+        lock = self._advisory
         if isinstance(step, Renew):
-            answer = await self._db.keep_leading(step.leading)
-            if self._advisory and self._advisory.lost.is_set():
-                await self._advisory.try_lock()
-            return answer
-        locked = await self._advisory.try_lock() if self._advisory else False
+            if lock is None:
+                return await self._db.keep_leading(step.leading)
+            return await self._db.keep_leading(step.leading, session=lock.held)
+        locked = lock is not None and await lock.try_lock(self._half_patience())
         # who has the lock knows that a holder with a lock is gone; without it the lease decides alone
         return await self._db.lead(self.lease, self.by, session=locked, locked=locked)
 
+    async def _share_lock(self, renewed: bool) -> None:
+        """Who leads tries to have the lock, and says in the lease that it has; who does not lets the leader have it."""
+        lock = self._advisory
+        if lock is None:
+            return
+        if not self.active:
+            await lock.unlock(self._half_patience())
+        elif renewed:
+            had = lock.held
+            if await lock.try_lock(self._half_patience()) is not had:
+                self._machine.hurry(time.monotonic())
+
+    def _half_patience(self) -> float:
+        """For the lock, so that the lease can be asked for as well."""
+        return self._machine.patience(time.monotonic()) / 2
+
     async def _tell(self) -> None:
-        """Call back when the role changes, also when nothing is heard and belief runs out."""
+        """Call back when the role or the epoch changes, also when nothing is heard and belief runs out."""
         while not self._machine.stopped:
-            role = self.role
-            if role is not self._told:
-                await self._switch(role)
+            led = self._now_led()
+            if led != self._told:
+                # a lead that was lost and had again meanwhile is another one: the first has to be heard to be over
+                await self._switch(led if self._told is None else None)
                 continue
-            deadline = self._machine.deadline if role is Role.ACTIVE else None
+            deadline = None if led is None else self._machine.deadline
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
             # not wait_for, which in Python 3.11 forgets a cancellation that comes together with the event
             with contextlib.suppress(TimeoutError):
@@ -211,24 +286,45 @@ class Leader:
                     await self._wake.wait()
             self._wake.clear()
 
-    async def _switch(self, role: Role) -> None:
-        if role is self._told:
+    async def _switch(self, led: int | None, patience: float | None = None) -> None:
+        """Tell everybody that this process leads in that epoch, or that it does not lead."""
+        if led == self._told:
             return
-        self._told = role
+        self._told = led
+        role = Role.PASSIVE if led is None else Role.ACTIVE
         log.info("[%s] %s by=%s", role, self.lease, self.by)
         for wake in self._wakes:
             wake()
+        try:
+            with self._to_its_end() if led is None else contextlib.nullcontext():
+                await self._call_back(role, patience)
+        finally:
+            async with self._changed:
+                if self._told == led:  # and not a callback has stepped down meanwhile
+                    self._settled = led
+                    self._changed.notify_all()
+
+    async def _call_back(self, role: Role, patience: float | None) -> None:
         callback = self._on[role]
-        if callback is not None:
-            try:
+        if callback is None:
+            return
+        cancelled = _cancellations()
+        try:
+            async with asyncio.timeout(patience):
                 result = callback(self)
                 if isinstance(result, Awaitable):
                     await result
-            except asyncio.CancelledError:
+        except asyncio.CancelledError:
+            if _cancellations() > cancelled:
                 raise
-            except Exception:
-                log.exception("%s: the callback for %s failed", self.lease, role)
-        async with self._changed:
-            if self._told is role:  # and not a callback has stepped down meanwhile
-                self._settled = role
-                self._changed.notify_all()
+            # nobody has cancelled us: it has waited for a task that it had cancelled itself
+            log.warning("%s: the callback for %s ended cancelled", self.lease, role)
+        except Exception:
+            log.exception("%s: the callback for %s failed", self.lease, role)
+
+
+def _cancellations() -> int:
+    """How often the current task was told to end."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task.cancelling()

@@ -19,7 +19,8 @@ RETURNING epoch
 
 -- name: lease.renew
 UPDATE {table} AS t
-SET until = {ends}
+SET until = {ends},
+    session = {$session}
 WHERE t.name = {$name}
   -- P10: only the holder, and only in its own epoch
   AND t.holder = {$by}

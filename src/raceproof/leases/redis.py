@@ -32,7 +32,9 @@ class RedisLeases:
         """Become the holder, or learn who is."""
         return (yield from self._decide("acquire", lease, by, 0, now))
 
-    def renew(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]:
+    def renew(
+        self, lease: Lease, by: str, epoch: int, now: datetime | None, session: bool = False
+    ) -> Program[LeadAnswer]:
         """Hold it for another time, if this is still the holder's epoch."""
         return (yield from self._decide("renew", lease, by, epoch, now))
 

@@ -52,19 +52,24 @@ class PostgresLeases:
         except Conflicted as error:
             return Conflict(lease.name, lease, error.__cause__ or error)
 
-    def renew(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]:
-        """Hold it for another time, if this is still the holder's epoch."""
-        return (yield from self._own("lease.renew", lease, by, epoch, now))
+    def renew(
+        self, lease: Lease, by: str, epoch: int, now: datetime | None, session: bool = False
+    ) -> Program[LeadAnswer]:
+        """Hold it for another time, if this is still the holder's epoch; `session`: it has its advisory lock now."""
+        return (yield from self._own("lease.renew", lease, by, epoch, now, session))
 
     def release(self, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[StepDownAnswer]:
         """Step down: the next one need not wait."""
         answer = yield from self._own("lease.release", lease, by, epoch, now)
         return SteppedDown(lease, by, epoch) if isinstance(answer, Leading) else answer
 
-    def _own(self, name: str, lease: Lease, by: str, epoch: int, now: datetime | None) -> Program[LeadAnswer]:
+    def _own(
+        self, name: str, lease: Lease, by: str, epoch: int, now: datetime | None, session: bool = False
+    ) -> Program[LeadAnswer]:
         deadline = time.monotonic() + lease.seconds
+        values = self._values(lease, by, now) | {"epoch": epoch, "session": session}
         try:
-            rows = yield self._text(name, lease, now).bind(self._values(lease, by, now) | {"epoch": epoch})
+            rows = yield self._text(name, lease, now).bind(values)
             if rows:
                 return Leading(lease, by, epoch, deadline)
             return (yield from self.look(lease, now))

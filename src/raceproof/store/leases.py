@@ -31,10 +31,14 @@ class LeasePrograms(Telling[D], Generic[D]):
         self._tell_all("lead", (answer,), holder, started)
         return answer
 
-    def _keep_leading(self, leading: Leading, now: datetime | None) -> Program[LeadAnswer]:
+    def _keep_leading(
+        self, leading: Leading, now: datetime | None, session: bool = False
+    ) -> Program[LeadAnswer]:
         _check_leading(leading)
         started = time.monotonic()
-        answer = yield from self._driver.primitives.leases.renew(leading.move, leading.by, leading.epoch, now)
+        answer = yield from self._driver.primitives.leases.renew(
+            leading.move, leading.by, leading.epoch, now, session
+        )
         self._tell_all("lead", (answer,), leading.by, started)
         return answer
 
@@ -80,9 +84,11 @@ class SyncLeases(LeasePrograms[Driver]):
         """Become the holder if nobody is, or learn who is."""
         return self._driver.run(self._lead(lease, by, now, session, locked))
 
-    def keep_leading(self, leading: Leading, now: datetime | None = None) -> LeadAnswer:
+    def keep_leading(
+        self, leading: Leading, now: datetime | None = None, *, session: bool = False
+    ) -> LeadAnswer:
         """Hold it for another time; Led if somebody else has it by now."""
-        return self._driver.run(self._keep_leading(leading, now))
+        return self._driver.run(self._keep_leading(leading, now, session))
 
     def step_down(self, leading: Leading, now: datetime | None = None) -> StepDownAnswer:
         """Give it up, so that the next one need not wait."""
@@ -108,9 +114,11 @@ class AsyncLeases(LeasePrograms[AsyncDriver]):
         """Become the holder if nobody is, or learn who is."""
         return await self._driver.run(self._lead(lease, by, now, session, locked))
 
-    async def keep_leading(self, leading: Leading, now: datetime | None = None) -> LeadAnswer:
+    async def keep_leading(
+        self, leading: Leading, now: datetime | None = None, *, session: bool = False
+    ) -> LeadAnswer:
         """Hold it for another time; Led if somebody else has it by now."""
-        return await self._driver.run(self._keep_leading(leading, now))
+        return await self._driver.run(self._keep_leading(leading, now, session))
 
     async def step_down(self, leading: Leading, now: datetime | None = None) -> StepDownAnswer:
         """Give it up, so that the next one need not wait."""

@@ -171,8 +171,8 @@ def replaced_leader(world: World) -> None:
         heard: list[str] = []
         ask = db.keep_leading
 
-        async def keep_leading(leading: Leading, now: Any = None) -> Any:
-            answer = await ask(leading, now)
+        async def keep_leading(leading: Leading, now: Any = None, **options: Any) -> Any:
+            answer = await ask(leading, now, **options)
             heard.append(answer.outcome)
             return answer
 
