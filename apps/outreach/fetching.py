@@ -31,7 +31,7 @@ class Fetcher:
                 return await self._get(url)
         except TimeoutError:
             raise NotFetched(f"no answer within {self._seconds:g} s") from None
-        except (httpx.HTTPError, OSError, UnicodeError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
             raise NotFetched(f"{type(error).__name__}: {error}"[:300]) from None
 
     async def _get(self, url: str) -> bytes:
