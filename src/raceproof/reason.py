@@ -8,6 +8,14 @@ def writable(reason: str) -> str:
     return str(reason)[:_LONGEST].encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
+def message_of(error: BaseException) -> str:
+    """What an error says; one that cannot be asked is an error all the same."""
+    try:
+        return str(error)
+    except Exception:
+        return "(what it says cannot be told: its __str__ fails)"
+
+
 def reason_of(error: BaseException) -> str:
     """The kind of an error and its message, if it has one."""
-    return writable(f"{type(error).__name__}: {error}".rstrip(": "))
+    return writable(f"{type(error).__name__}: {message_of(error)}".rstrip(": "))

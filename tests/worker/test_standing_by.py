@@ -1,18 +1,32 @@
 """A worker that needs the leader (P11): without the lead nothing is begun, however sure a process is of itself."""
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from raceproof import Arrival, CallError, Claim, Inbox, Leader, Leading, Lease, Role, Worker, connect
+from raceproof import (
+    Arrival,
+    CallError,
+    Claim,
+    Inbox,
+    Leader,
+    Leading,
+    Lease,
+    Role,
+    Worker,
+    connect,
+    subscribed,
+)
 from raceproof.testing import ValkeyServer
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.jobs import jobs
 from tests.contract.noon import after
 from tests.crash.actors import Actor, Outside, Stage
-from tests.fix_waiting import until
+from tests.fix_waiting import DEADLINE, until
 from tests.race.beside import beside
 from tests.race.places import Place
 from tests.worker.working import db, put, statuses, worker
@@ -32,6 +46,7 @@ async def test_nothing_is_begun_without_the_lead_and_everything_with_it(ground: 
     keys = await put(ground, job, 5)
     other = await ground.db.lead(lease, "other")
     seen: list[str] = []
+    asked: list[str] = []
 
     async def handle(claim: Claim[Any, Any]) -> None:
         seen.append(claim.key)
@@ -39,9 +54,10 @@ async def test_nothing_is_begun_without_the_lead_and_everything_with_it(ground: 
     async with Leader(db(ground), lease, by="me", retry=0.01) as leader:
         mine = worker(ground, job, handle, leader=leader, poll=600)
         running = asyncio.create_task(mine.run())
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert seen == []
+        with subscribed(lambda event: asked.append(event.operation)):
+            for _ in range(20):
+                await ground.db.read(job, keys[0])
+        assert (seen, "claim" in asked) == ([], False)
         await ground.db.step_down(other)
         await until(lambda: mine.finished == len(keys), "everything is finished")
         mine.stop()
@@ -95,6 +111,78 @@ async def test_what_runs_when_the_lead_is_lost_is_finished_by_its_claim(ground: 
         await running
     assert seen == keys[:1]
     assert statuses(ground, job, keys) == {"DONE": 1, "QUEUED": 2}
+
+
+@pytest.mark.parametrize("kind", ["plain", "coroutine"])
+async def test_what_was_not_begun_when_the_lead_is_lost_is_given_back_untried(
+    ground: Ground, kind: str
+) -> None:
+    """P11: however much is held. What waits for its turn goes back at once, the rest when what runs has ended."""
+    job, lease = jobs(ground, claim={"lease": 3600}), a_lease(ground)
+    keys = await put(ground, job, 8)
+    go_on = threading.Event()
+    begun: list[str] = []
+
+    def plain(claim: Claim[Any, Any]) -> None:
+        begun.append(claim.key)
+        go_on.wait(DEADLINE)
+
+    async def coroutine(claim: Claim[Any, Any]) -> None:
+        begun.append(claim.key)
+        await until(go_on.is_set, "it may go on")
+
+    async with Leader(db(ground), lease, by="me") as leader:
+        await leader.wait_for(Role.ACTIVE)
+        mine = worker(
+            ground, job, plain if kind == "plain" else coroutine, leader=leader, parallel=1, poll=600
+        )
+        mine._batch.size = 8
+        running = asyncio.create_task(mine.run())
+        await until(lambda: mine._running.items == 8 and bool(begun), "all are held, and one runs")
+        await leader.step_down()
+        await until(lambda: statuses(ground, job, keys)["QUEUED"] > 4, "what waits is given back")
+        go_on.set()
+        await until(lambda: mine.finished == 1 and mine._held.all() == [], "nothing is held")
+        mine.stop()
+        await running
+    assert (begun, statuses(ground, job, keys)) == (keys[:1], {"DONE": 1, "QUEUED": 7})
+    assert {ground.get(job, key)["attempts"] for key in keys[1:]} == {"0"}
+
+
+async def test_a_thread_begins_nothing_after_the_lead_is_lost(ground: Ground) -> None:
+    """P11: neither the next item of its turn, nor the first of one that comes late."""
+    job, lease = jobs(ground), a_lease(ground)
+    keys = await put(ground, job, 8)
+    loop = asyncio.get_running_loop()
+    begun: list[str] = []
+
+    def handle(claim: Claim[Any, Any]) -> None:
+        begun.append(claim.key)
+        asyncio.run_coroutine_threadsafe(leader.step_down(), loop).result(DEADLINE)
+
+    async with Leader(db(ground), lease, by="me") as leader:
+        await leader.wait_for(Role.ACTIVE)
+        mine = worker(ground, job, handle, leader=leader, poll=600)
+        mine._batch.size = 8
+        running = asyncio.create_task(mine.run())
+        await until(lambda: statuses(ground, job, keys) == {"DONE": 1, "QUEUED": 7}, "nothing is held")
+        mine.stop()
+        await running
+    busy = threading.Event()
+    async with Leader(db(ground), lease, by="me") as leader:
+        await leader.wait_for(Role.ACTIVE)
+        mine = worker(ground, job, handle, leader=leader, poll=600)
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(busy.wait, DEADLINE)
+            await until(waiting.running, "the only thread is busy")
+            mine._items._threads = threads  # type: ignore[attr-defined]
+            running = asyncio.create_task(mine.run())
+            await until(lambda: not threads._work_queue.empty(), "an item waits for the thread")
+            await leader.step_down()
+            busy.set()
+            mine.stop()
+            await running
+    assert (begun, statuses(ground, job, keys)) == (keys[:1], {"DONE": 1, "QUEUED": 7})
 
 
 async def test_the_lease_must_be_where_the_rows_are(tmp_path: Path, valkey_server: ValkeyServer) -> None:

@@ -1,16 +1,27 @@
 """What a worker promises (L13; P4, P5, P13, P14), on every store that it can run on."""
 
 import asyncio
+import functools
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from raceproof import Arrival, CallError, Claim, Failure, Finished, Inbox, Limit, Worker, subscribed
+from raceproof import (
+    Arrival,
+    CallError,
+    Claim,
+    Failure,
+    Finished,
+    Inbox,
+    Worker,
+    connect,
+)
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
-from tests.worker.working import db, put, statuses, worker
+from tests.worker.working import db, put, statuses, until_renewed, worker
 
 
 async def test_plain_functions_and_coroutines_finish_every_item_once(ground: Ground) -> None:
@@ -97,17 +108,80 @@ async def test_a_long_item_keeps_its_row_by_renewing(ground: Ground) -> None:
 
     running = asyncio.create_task(worker(ground, job, handle, by="first").run(until_idle=True))
     await entered.wait()
-    (before,) = await ground.db.claims(job.claims["work"])
-    while True:
-        (now,) = await ground.db.claims(job.claims["work"])
-        assert now.holder == "first"
-        if (now.until - before.until).total_seconds() > 0.6:
-            break
-        assert await ground.db.claim(job.claims["work"], by="thief") == []
-        await asyncio.sleep(0)
+    await until_renewed(ground, job, keys[0])
     renewed.set()
     await running
     assert statuses(ground, job, keys) == {"DONE": 1}
+
+
+async def test_the_heartbeat_goes_on_while_a_worker_drains(ground: Ground) -> None:
+    """P13: it stops last. What runs is nobody else's before it has ended, however long that takes."""
+    job = jobs(ground, claim={"lease": 0.6})
+    keys = await put(ground, job, 1)
+    entered, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        entered.set()
+        await go_on.wait()
+
+    mine = worker(ground, job, handle)
+    running = asyncio.create_task(mine.run())
+    await entered.wait()
+    mine.stop()
+    await until_renewed(ground, job, keys[0])
+    go_on.set()
+    await running
+    assert statuses(ground, job, keys) == {"DONE": 1}
+    assert (mine.finished, mine.lost) == (1, 0)
+
+
+async def test_a_renewal_that_hangs_is_not_the_last(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P13: it is given up in time for the next one to keep the row."""
+    job = jobs(ground, claim={"lease": 1.5})
+    keys = await put(ground, job, 1)
+    store = db(ground)
+    really_renew = store.renew
+    hanging, renewed = asyncio.Event(), asyncio.Event()
+
+    async def hanging_at_first(claims: Any) -> Any:
+        if not hanging.is_set():
+            hanging.set()
+            await asyncio.Event().wait()
+        answers = await really_renew(claims)
+        renewed.set()
+        return answers
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        await until(renewed.is_set, "it is renewed")
+
+    monkeypatch.setattr(store, "renew", hanging_at_first)
+    mine = worker(ground, job, handle)
+    await mine.run(until_idle=True)
+    assert (mine.finished, mine.failed, mine.lost) == (1, 0, 0)
+    assert statuses(ground, job, keys) == {"DONE": 1}
+
+
+async def test_a_run_whose_row_somebody_else_has_is_cancelled(ground: Ground) -> None:
+    """P14: the heartbeat learns of it; what it still did would be in vain."""
+    job = jobs(ground, claim={"lease": 0.6})
+    (key,) = await put(ground, job, 1)
+    cancelled = asyncio.Event()
+
+    async def handle(claim: Claim[Any, Any]) -> None:
+        await ground.db.release(claim)
+        await ground.db.claim_one(job.claims["work"], key, by="somebody else", lease=3600)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    mine = worker(ground, job, handle)
+    running = asyncio.create_task(mine.run())
+    await until(cancelled.is_set, "the run is cancelled")
+    mine.stop()
+    await running
+    assert (ground.get(job, key)["status"], mine.lost) == ("RUNNING", 1)
 
 
 async def test_stopping_lets_running_items_end_and_gives_the_rest_back(ground: Ground) -> None:
@@ -198,6 +272,52 @@ async def test_a_cancelled_worker_leaves_every_row_claimable(ground: Ground) -> 
         await running
     assert statuses(ground, job, keys) == {"QUEUED": 6}
     assert len(await ground.db.claim(job.claims["work"], 10)) == 6
+
+
+async def test_a_cancelled_worker_does_not_wait_for_what_runs(ground: Ground) -> None:
+    """P14: nor for the time that `stop()` would give it."""
+    job = jobs(ground, claim={"after": None})
+    keys = await put(ground, job, 1)
+    entered = asyncio.Event()
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(worker(ground, job, handle, drain=3600).run())
+    await entered.wait()
+    running.cancel()
+    await until(running.done, "the worker has ended")
+    assert running.cancelled()
+    assert statuses(ground, job, keys) == {"QUEUED": 1}
+
+
+async def test_a_worker_that_is_cancelled_twice_still_ends_in_good_order(ground: Ground) -> None:
+    """P14: the second cancellation waits until every row is written."""
+    job = jobs(ground, claim={"after": None})
+    keys = await put(ground, job, 6)
+    entered, cleaning, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def handle(_: Claim[Any, Any]) -> None:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            await go_on.wait()
+
+    running = asyncio.create_task(worker(ground, job, handle, parallel=2).run())
+    await entered.wait()
+    running.cancel()
+    await cleaning.wait()
+    running.cancel()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not running.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert statuses(ground, job, keys) == {"QUEUED": 6}
 
 
 async def test_two_workers_share_the_work_and_run_nothing_twice(ground: Ground) -> None:
@@ -294,51 +414,6 @@ async def test_a_worker_tells_for_how_long_the_store_has_been_silent(ground: Gro
     await running
 
 
-async def test_a_limit_holds_over_all_workers(ground: Ground) -> None:
-    """However many workers there are, only so many work at once, and all of the work is done."""
-    job = jobs(ground)
-    keys = await put(ground, job, 12)
-    limit = Limit("vetting", 2, 30, job.table + "_lease")
-    ground.lease_table(limit.table)
-    now, most = 0, 0
-
-    async def handle(_: Claim[Any, Any]) -> None:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0)
-        now -= 1
-
-    workers = [worker(ground, job, handle, by=f"w{n}", parallel=1, limit=limit, poll=0.01) for n in range(4)]
-    tasks = [asyncio.create_task(one.run()) for one in workers]
-    await until(lambda: statuses(ground, job, keys) == {"DONE": 12}, "all is done")
-    for one in workers:
-        one.stop()
-    await asyncio.gather(*tasks)
-    assert most <= 2
-
-
-async def test_a_worker_that_is_woken_without_a_slot_asks_once(ground: Ground) -> None:
-    """And then it rests until it is woken again: the store is not asked without end."""
-    job = jobs(ground)
-    limit = Limit("vetting", 1, 600, job.table + "_lease")
-    ground.lease_table(limit.table)
-    assert await limit.take(db(ground), "other")
-    mine = worker(ground, job, print, by="me", limit=limit, poll=600)
-    asked: list[str] = []
-    with subscribed(lambda event: asked.append(event.outcome) if event.by == "me/0" else None):
-        running = asyncio.create_task(mine.run())
-        await until(lambda: bool(asked), "the slot is asked for")
-        mine.wake()
-        for _ in range(50):
-            await ground.db.read(job, "nobody")
-        mine.stop()
-        await running
-    # when it begins, when it begins to listen for offers, and when it is woken
-    assert 2 <= len(asked) <= 3
-    assert set(asked) == {"led"}
-
-
 async def test_a_handler_can_say_how_its_item_is_given_back(ground: Ground) -> None:
     """`Failure` with a delay, or without counting the attempt."""
     job = jobs(ground)
@@ -362,6 +437,140 @@ async def test_a_worker_that_cannot_work_is_not_made(ground: Ground) -> None:
         Worker(db(ground), job.claims["work"], seen_by([]), finish=job.moves["start"])
     with pytest.raises(CallError, match="is a move of"):
         Worker(db(ground), job.claims["work"], seen_by([]), finish=jobs(ground).moves["finish"])
+    with pytest.raises(CallError, match="parallel=0 would run nothing"):
+        worker(ground, job, seen_by([]), parallel=0)
+    with pytest.raises(CallError, match="None is no handler"):
+        worker(ground, job, None)
+
+
+async def test_a_worker_needs_an_async_store(tmp_path: Path) -> None:
+    """And says how to get one."""
+    inbox = Inbox()
+    with connect(f"sqlite:///{tmp_path / 'rows.db'}") as store:
+        with pytest.raises(CallError, match="async with connect"):
+            Worker(store, inbox.work, seen_by([]), finish=inbox.finish)  # type: ignore[arg-type]
+
+
+class Handling:
+    """An object that is called, and awaited."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def __call__(self, claim: Claim[Any, Any]) -> None:
+        self.seen.append(claim.key)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+async def test_an_object_with_an_async_call_is_a_coroutine_handler(ground: Ground, bound: bool) -> None:
+    """As it is, and behind functools.partial."""
+    job = jobs(ground)
+    keys = await put(ground, job, 3)
+    handling = Handling()
+    mine = worker(ground, job, functools.partial(handling) if bound else handling)
+    await mine.run(until_idle=True)
+    assert (sorted(handling.seen), mine.finished, mine.failed) == (keys, 3, 0)
+
+
+async def test_a_worker_that_was_stopped_is_not_run_again(ground: Ground) -> None:
+    """One that is stopped before it begins does nothing; one that was stopped says so, instead of doing nothing."""
+    job = jobs(ground)
+    keys = await put(ground, job, 2)
+    mine = worker(ground, job, seen_by([]))
+    mine.stop()
+    await mine.run()
+    with pytest.raises(CallError, match="was stopped; make another one"):
+        await mine.run(until_idle=True)
+    assert statuses(ground, job, keys) == {"QUEUED": 2}
+
+
+async def test_until_idle_is_until_the_last_of_each_line(ground: Ground) -> None:
+    """The end of one event lets the next of its ordering key be claimed."""
+    inbox = Inbox(table=f"{jobs(ground).table}_inbox")
+    ground.inbox_table(inbox)
+    events = [Arrival("shop", f"e-{number}", b"{}", ordering_key="order-1") for number in range(5)]
+    await ground.db.receive_many(inbox, events)
+    for kind in ("plain", "coroutine"):
+        seen: list[str] = []
+
+        async def coroutine(claim: Claim[Any, Any], seen: list[str] = seen) -> None:
+            seen.append(claim.key)
+
+        handler = seen_by(seen) if kind == "plain" else coroutine
+        mine = Worker(db(ground), inbox.work, handler, finish=inbox.finish)
+        await mine.run(until_idle=True)
+        assert (mine.finished, len(seen)) == (5, 5)
+        more = [Arrival("shop", f"f-{number}", b"{}", ordering_key="order-1") for number in range(5)]
+        await ground.db.receive_many(inbox, more)
+
+
+async def test_who_runs_until_idle_asks_again_after_what_has_ended_meanwhile(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store has said that there is nothing, and the answer is still on its way when the last item ends."""
+    job = jobs(ground)
+    (key,) = await put(ground, job, 1)
+    store = db(ground)
+    really_claim = store.claim
+    asked = 0
+
+    async def slowly(*args: Any, **options: Any) -> Any:
+        nonlocal asked
+        claims = await really_claim(*args, **options)
+        asked += 1
+        if asked == 2:
+            await until(lambda: mine.failed == 1, "the last item has ended")
+        return claims
+
+    async def handle(claim: Claim[Any, Any]) -> None:
+        if claim.attempt == 1:
+            await until(lambda: asked == 2, "the store has been asked again")
+            raise Failure("once more", delay=0)
+
+    monkeypatch.setattr(store, "claim", slowly)
+    mine = worker(ground, job, handle, parallel=2)
+    await mine.run(until_idle=True)
+    assert (mine.finished, ground.get(job, key)["status"]) == (1, "DONE")
+
+
+async def test_a_call_that_cannot_be_right_ends_the_worker(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asking again mends nothing: it is no outage."""
+    job = jobs(ground)
+    await put(ground, job, 1)
+    for until_idle in (True, False):
+        with pytest.raises(CallError, match="by="):
+            await worker(ground, job, seen_by([]), by=5, poll=0.001).run(until_idle=until_idle)
+        assert "could not be asked" not in caplog.text
+
+
+async def test_who_runs_until_idle_is_told_when_the_store_cannot_be_asked(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a few times in a row; one that answers in between begins them anew."""
+    job = jobs(ground)
+    keys = await put(ground, job, 1)
+    store = db(ground)
+    really_claim = store.claim
+    asked = 0
+
+    async def seldom(*args: Any, **options: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 4:
+            return await really_claim(*args, **options)
+        if asked > 20:
+            mine.stop()
+        raise ConnectionError("the store is away")
+
+    monkeypatch.setattr(store, "claim", seldom)
+    mine = worker(ground, job, seen_by([]), poll=0.001)
+    with pytest.raises(ConnectionError, match="the store is away"):
+        await mine.run(until_idle=True)
+    assert asked == 9
+    assert caplog.text.count("could not be asked") == 8
+    assert statuses(ground, job, keys) == {"DONE": 1}
 
 
 async def test_a_handler_that_has_finished_its_item_itself_says_so(ground: Ground) -> None:

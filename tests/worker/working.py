@@ -1,9 +1,11 @@
 """What the tests of the worker share: rows to work on, a worker for them, and what has become of them."""
 
+import asyncio
 from collections import Counter
 from typing import Any
 
 from raceproof import AsyncStore, Spec, Worker
+from raceproof.look import HeldClaim
 from tests.contract.grounds import Ground
 
 
@@ -22,6 +24,20 @@ def db(ground: Ground) -> AsyncStore:
 
 def worker(ground: Ground, job: Spec[str], handler: Any, **options: Any) -> Worker:
     return Worker(db(ground), job.claims["work"], handler, finish=job.moves["finish"], **options)
+
+
+async def until_renewed(ground: Ground, job: Spec[str], key: str) -> None:
+    """Until the row has been held for longer than its lease; nobody else gets it meanwhile."""
+    work = job.claims["work"]
+    before: HeldClaim | None = None
+    while True:
+        (now,) = [one for one in await ground.db.claims(work) if one.key == key]
+        before = before or now
+        assert now.holder == before.holder
+        if (now.until - before.until).total_seconds() > work.lease:
+            return
+        assert not (await ground.db.claim_one(work, key, by="thief")).won
+        await asyncio.sleep(0)
 
 
 def statuses(ground: Ground, job: Spec[str], keys: list[str]) -> Counter[Any]:

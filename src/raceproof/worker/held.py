@@ -1,12 +1,15 @@
 """The claims that a worker holds: renewed together, in good time, until the very end."""
 
 import asyncio
+import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from raceproof.events import log
 from raceproof.forms import Columns
-from raceproof.outcome import Claim
+from raceproof.outcome import Claim, Lost
+from raceproof.spec import Move
 from raceproof.store import AsyncStore
 
 
@@ -17,8 +20,9 @@ class Held:
     claim holds it.
     """
 
-    def __init__(self, db: AsyncStore) -> None:
+    def __init__(self, db: AsyncStore, finish: Move[Any]) -> None:
         self._db = db
+        self._finish = finish
         self._claims: dict[Claim[Any, Any], Claim[Any, Any]] = {}
         self.renewing: dict[Claim[Any, Any], Claim[Any, Any]] = {}
         """Those whose fence a renewal is changing."""
@@ -30,9 +34,10 @@ class Held:
     def all(self) -> list[Claim[Any, Any]]:
         return list(self._claims)
 
-    def take(self, one: Claim[Any, Any]) -> Claim[Any, Any] | None:
-        """The claim as it is now, no longer held here; None if it was lost meanwhile."""
-        return self._claims.pop(one, None)
+    def take(self, some: Iterable[Claim[Any, Any]]) -> dict[Claim[Any, Any], Claim[Any, Any]]:
+        """Those of these that were not lost meanwhile, with the claim as it is now; they are no longer held here."""
+        take = self._claims.pop
+        return {one: now for one in some if (now := take(one, None)) is not None}
 
     def has(self, one: Claim[Any, Any]) -> bool:
         return one in self._claims
@@ -64,8 +69,15 @@ class Held:
             return False
         if isinstance(answer, Claim):
             self._claims[first] = answer
+        elif isinstance(answer, Lost) and self._is_finished(first, answer):
+            # P6: who runs it has finished it, and says so in the end; there is nothing to renew any more
+            self._claims[first] = replace(self._claims[first], deadline=math.inf)
         elif answer.outcome in ("lost", "missing"):
             log.warning("%s", answer)
             del self._claims[first]
             return True
         return False
+
+    def _is_finished(self, first: Claim[Any, Any], answer: Lost[Any]) -> bool:
+        """Whether the row is where its finish leads, and nobody else has had it, as far as its form can tell."""
+        return answer.status == self._finish.target and answer.fence in (None, self._claims[first].fence)

@@ -1,12 +1,15 @@
 """How the items of a worker are run, and what their ends mean: coroutines, in the loop. Plain functions: `threads.py`."""
 
 import asyncio
+import functools
+import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from raceproof.events import log
 from raceproof.outcome import Claim
+from raceproof.reason import reason_of
 from raceproof.worker.finishing import Failure, Finished, Finishing, failure
 from raceproof.worker.held import Held
 
@@ -22,13 +25,13 @@ class Items:
         handler: Handler,
         held: Held,
         finishing: Finishing,
-        stopping: asyncio.Event,
+        is_stopped: Callable[[], bool],
         timeout: float | None,
     ) -> None:
         self._handler = handler
         self._held = held
         self._finishing = finishing
-        self._stopping = stopping
+        self._is_stopped = is_stopped
         self._timeout = timeout
 
     async def run(self, claims: Sequence[Claim[Any, Any]], ends: float | None) -> None:
@@ -40,9 +43,13 @@ class Items:
             if self._held.has(one):
                 try:
                     end = await self._run_item(one, ends)
-                except asyncio.CancelledError:
-                    # cancelled in the middle: what it has done is unknown, so the attempt counts
-                    self._finishing.add([(one, Failure("cancelled", delay=0.0))])
+                except GeneratorExit:  # nobody runs this any more
+                    raise
+                except BaseException as error:
+                    # ended in the middle: what it has done is unknown, so the attempt counts
+                    cancelled = isinstance(error, asyncio.CancelledError)
+                    end = Failure("cancelled", delay=0.0) if cancelled else failed(one, error)
+                    self._finishing.add([(one, end)])
                     self.give_back(claims[place + 1 :])
                     raise
                 self._finishing.add([(one, end)])
@@ -57,7 +64,7 @@ class Items:
 
     def _is_over(self, ends: float | None) -> bool:
         """Whether no item may be begun any more."""
-        return self._stopping.is_set() or (ends is not None and time.monotonic() >= ends)
+        return self._is_stopped() or (ends is not None and time.monotonic() >= ends)
 
     async def _run_item(self, one: Claim[Any, Any], ends: float | None) -> Any:
         patience = self._patience(ends)
@@ -68,7 +75,9 @@ class Items:
                 return await self._handler(one)  # type: ignore[misc]
         except Failure as told:
             return told
-        except Exception as error:
+        except BaseException as error:
+            if not ends_only_the_item(error):
+                raise
             if isinstance(error, TimeoutError) and patience is not None and limit.expired():
                 return timed_out(patience)
             return failed(one, error)
@@ -86,5 +95,21 @@ def timed_out(seconds: float) -> Failure:
 
 
 def failed(one: Claim[Any, Any], error: BaseException) -> Failure:
-    log.warning("%s: %r failed: %s: %s", one.move, one.key, type(error).__name__, error, exc_info=error)
+    log.warning("%s: %r failed: %s", one.move, one.key, reason_of(error), exc_info=error)
     return failure(error)
+
+
+def ends_only_the_item(error: BaseException) -> bool:
+    """Whether it is an error of what ran, and neither the end of the process nor of the task that ran it."""
+    if isinstance(error, asyncio.CancelledError):
+        # without a cancellation of this task it comes from something that the item awaited
+        task = asyncio.current_task()
+        return task is not None and not task.cancelling()
+    return not isinstance(error, SystemExit | KeyboardInterrupt | GeneratorExit)
+
+
+def is_coroutine_function(handler: Any) -> bool:
+    """Also behind functools.partial, and of an object that is called."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)

@@ -42,6 +42,11 @@ class Slot:
         self._db = db
         self._leading = leading
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether nobody else can have it yet, by the local clock."""
+        return time.monotonic() < self._leading.deadline
+
     async def keep(self) -> bool:
         """Whether it is still ours; renewed when a third of it is over."""
         if self._leading.deadline - time.monotonic() > self._leading.move.seconds * 2 / 3:

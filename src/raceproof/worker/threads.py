@@ -7,7 +7,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -29,11 +29,11 @@ class ThreadItems(Items):
         handler: Handler,
         held: Held,
         finishing: Finishing,
-        stopping: asyncio.Event,
+        is_stopped: Callable[[], bool],
         timeout: float | None,
         parallel: int,
     ) -> None:
-        super().__init__(handler, held, finishing, stopping, timeout)
+        super().__init__(handler, held, finishing, is_stopped, timeout)
         self._parallel = parallel
         self._threads = self._fresh_threads()
 
@@ -45,19 +45,19 @@ class ThreadItems(Items):
                 self.give_back(claims)
                 return
             turn = _Turn(claims)
-            work = loop.run_in_executor(self._threads, self._run_turn, turn, ends)
             try:
+                work = loop.run_in_executor(self._threads, self._run_turn, turn, ends)
                 while not work.done():
                     await asyncio.wait([work], timeout=min(GLANCE, self._timeout or GLANCE))
                     self._finishing.add(turn.take())
                     if turn.give_up(began_by=self._overdue(ends)):
                         self._give_up(turn, timed_out(time.monotonic() - turn.began))
                         return
-            except asyncio.CancelledError:
+                work.result()
+            except BaseException:
                 turn.give_up()
                 self._give_up(turn)
                 raise
-            work.result()
             self._finishing.add(turn.take())
             claims = turn.rest
 
@@ -72,9 +72,9 @@ class ThreadItems(Items):
 
     def _run_turn(self, turn: "_Turn", ends: float | None) -> None:
         """In the thread: run items until a short while is over."""
-        handler, held, is_stopping = self._handler, self._held.has, self._stopping.is_set
+        handler, held, is_stopped = self._handler, self._held.has, self._is_stopped
         enough = min(time.monotonic() + GLANCE, math.inf if ends is None else ends)
-        one = turn.begin()
+        one = None if is_stopped() else turn.begin()
         while one is not None:
             end: Any = None
             mine = held(one)
@@ -86,7 +86,7 @@ class ThreadItems(Items):
                 except BaseException as error:  # in a thread of ours, an exit is the item's as well
                     end = failed(one, error)
             now = time.monotonic()
-            one = turn.end((one, end) if mine else None, math.inf if now >= enough or is_stopping() else now)
+            one = turn.end((one, end) if mine else None, math.inf if now >= enough or is_stopped() else now)
 
     def _overdue(self, ends: float | None) -> float:
         """What began by then has had its time."""
@@ -102,7 +102,7 @@ class ThreadItems(Items):
         for one in turn.running:
             if why is not None:
                 self._finishing.add([(one, why)])
-            elif self._held.take(one) is not None:
+            elif self._held.take([one]):
                 log.warning("%s: %r goes on after the worker; it is left to its lease", one.move, one.key)
         self.let_go()
 

@@ -7,17 +7,16 @@ an outside effect uses `deliver_once`.
 """
 
 import asyncio
-import inspect
 import time
 from collections.abc import Awaitable
 from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 from raceproof.claims.request import check_claimable
-from raceproof.errors import CallError
+from raceproof.errors import CallError, DeclarationError
 from raceproof.events import log
 from raceproof.identity import default_actor
-from raceproof.leader import Leader, NotLeading
+from raceproof.leader import Leader
 from raceproof.moves.request import Returning
 from raceproof.outcome import Claim
 from raceproof.predicate import Predicate, Where, predicates
@@ -27,12 +26,16 @@ from raceproof.store import AsyncStore
 from raceproof.worker.batch import BatchSize
 from raceproof.worker.finishing import Finishing
 from raceproof.worker.held import Held
-from raceproof.worker.items import Handler, Items
-from raceproof.worker.limit import Limit, Slot
+from raceproof.worker.items import Handler, Items, is_coroutine_function
+from raceproof.worker.limit import Limit
 from raceproof.worker.running import Running
+from raceproof.worker.standing import Standing
 from raceproof.worker.threads import GLANCE, ThreadItems
 
 T = TypeVar("T")
+
+_IN_VAIN = 5
+"""How often in a row the store may be asked without an answer before a run that is to end gives up."""
 
 
 class Worker:
@@ -44,7 +47,8 @@ class Worker:
     `batch_timeout` for all that were claimed together, from their claim on. `poll` is how often the store is asked when
     nothing wakes the worker up; `drain` how long running items may go on after `stop()` or SIGTERM. `limit` bounds how
     many workers do this at once, over all processes. With a `leader` it claims only while this process leads, and each
-    claim is refused by the store once somebody else does; what runs goes on, and is finished as long as its claim holds.
+    claim is refused by the store once somebody else does; what runs goes on, and is finished as long as its claim holds,
+    and what it has not begun by then it gives back. So it does without its slot.
     """
 
     def __init__(
@@ -67,6 +71,9 @@ class Worker:
         leader: Leader | None = None,
     ) -> None:
         check_claimable(claim)
+        check_async(db, f"{claim}: a worker")
+        if not callable(handler):
+            raise CallError(f"{claim}: {handler!r} is no handler; give a function of one claim")
         if finish.lifecycle is not claim.lifecycle:
             raise CallError(f"{claim}: finish= is a move of {claim.lifecycle}, not {finish!r}")
         if any(status not in finish.sources for status in claim.held):
@@ -80,16 +87,18 @@ class Worker:
             )
         self._db = db
         self._claim = claim
-        self._held = Held(db)
+        self._held = Held(db, finish)
         self._finishing = Finishing(db, self._held, finish)
         self._stopping = asyncio.Event()
-        self._are_coroutines = inspect.iscoroutinefunction(handler)
-        self._parallel = parallel or (10 if self._are_coroutines else 1)
+        self._are_coroutines = is_coroutine_function(handler)
+        self._parallel = (10 if self._are_coroutines else 1) if parallel is None else parallel
         if self._parallel < 1:
             raise CallError(f"{claim}: parallel={parallel} would run nothing")
-        items = (handler, self._held, self._finishing, self._stopping, timeout)
-        self._items = Items(*items) if self._are_coroutines else ThreadItems(*items, self._parallel)
         self._by = by or default_actor()
+        self._standing = Standing(db, self._by, limit, leader)
+        is_stopped = self._may_not_begin if self._standing.is_needed else self._stopping.is_set
+        items = (handler, self._held, self._finishing, is_stopped, timeout)
+        self._items = Items(*items) if self._are_coroutines else ThreadItems(*items, self._parallel)
         self._where = predicates(where)
         self._returning = returning
         self._batch_timeout = batch_timeout
@@ -101,8 +110,9 @@ class Worker:
         self._wake = asyncio.Event()
         self._running = Running(self._items.run, self._parallel, self._batch, self._ended)
         self._until_idle = False
-        self._slot: Slot | None = None
+        self._has_run = False
         self._answered = time.monotonic()
+        self._in_vain = 0
 
     @property
     def finished(self) -> int:
@@ -135,14 +145,18 @@ class Worker:
 
     async def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
         """Work until `stop()`, or SIGTERM and SIGINT with `signals`; with `until_idle`, until nothing is left to do."""
+        if self._has_run and self._stopping.is_set():
+            raise CallError(f"{self._claim}: this worker was stopped; make another one to go on")
+        self._has_run = True
         self._until_idle = until_idle
+        self._in_vain = 0
         with stopped_by_signals(self.stop) if signals else nullcontext():
             await self._run()
 
     async def _run(self) -> None:
         renewing = asyncio.create_task(self._keep_renewing())
         listening = asyncio.create_task(self._db._wait_for_offers(self._claim, self.wake))
-        led = nullcontext() if self._leader is None else self._leader.woken(self.wake)
+        led = nullcontext() if self._leader is None else self._leader.woken(self._role_changed)
         try:
             with self._db._woken(self._claim, self.wake), led:
                 await self._work()
@@ -157,8 +171,10 @@ class Worker:
     async def _work(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            guards = self._guards()
-            if guards is None or not await self._has_a_slot():
+            guards = self._standing.guards()
+            if guards is not None and self._limit is not None and self._standing.slot is None:
+                await self._ask(self._standing.take_slot(self._limit))
+            if guards is None or not self._standing.has_slot:
                 await self._stand_by(guards is None)
                 continue
             half = self._batch.size // 2
@@ -168,9 +184,11 @@ class Worker:
                 continue
             if self._finishing.waiting > 4 * self._batch.size:
                 await self._finishing.flush()
+            if quiet := self._until_idle and not self._running:
+                # what has ended may let others be claimed, as the next of a line: nothing is left only after that
+                await self._finishing.flush()
             # half of what may be held: it is claimed while the other half runs and the end of the last is written
             room = min(self._batch.size - self._running.items, max(self._parallel, half))
-            failed = self.failed
             claims = await self._claim_some(room, guards)
             if claims is None:
                 await self._sleep(self._poll)  # nobody knows whether there is work
@@ -178,61 +196,61 @@ class Worker:
                 self._running.begin(claims, len(claims) == room, self._batch_timeout)
             elif self._running:
                 await self._sleep(self._poll)
-            else:
+            elif quiet:
+                return
+            elif not self._until_idle:
                 await self._finishing.flush()
-                await self._free_slot()
-                if not self._until_idle:
-                    await self._sleep(self._poll)
-                elif self.failed == failed:
-                    return  # nothing was given back since the store was asked
+                await self._standing.free_slot()
+                await self._sleep(self._poll)
 
-    def _guards(self) -> tuple[Predicate, ...] | None:
-        """What must hold for a row to be claimed; None while nothing may be (P11): this process does not lead."""
-        if self._leader is None:
-            return self._where
-        try:
-            return (*self._where, self._leader.guard)
-        except NotLeading:
-            return None
+    def _may_not_begin(self) -> bool:
+        """Whether no item may be begun any more, or now."""
+        return self._stopping.is_set() or not self._standing.may_begin()
+
+    def _role_changed(self) -> None:
+        self._give_back_what_may_not_begin()
+        self.wake()
+
+    def _give_back_what_may_not_begin(self) -> None:
+        """P11: the items that wait for their turn are somebody else's to begin, at once."""
+        if not self._standing.may_begin():
+            self._items.give_back(self._running.stop_waiting())
 
     async def _stand_by(self, passive: bool) -> None:
         """Until there may be a reason to ask again."""
+        self._give_back_what_may_not_begin()
         if passive:
-            await self._free_slot()
             self._answered = time.monotonic()  # nothing is to be asked
+            if not self._running:
+                await self._standing.free_slot()
         await self._sleep(self._poll)
-
-    async def _has_a_slot(self) -> bool:
-        """Whether this worker may work now, over all processes."""
-        if self._limit is None:
-            return True
-        if self._slot is None:
-            self._slot = await self._ask(self._limit.take(self._db, self._by))
-        return self._slot is not None
-
-    async def _free_slot(self) -> None:
-        slot, self._slot = self._slot, None
-        if slot is not None:
-            await self._ask(slot.free())
 
     async def _claim_some(self, most: int, guards: tuple[Predicate, ...]) -> list[Claim[Any, Any]] | None:
         """What there is to do; None if the store could not be asked."""
         claims = await self._ask(
-            self._db.claim(self._claim, most, by=self._by, where=guards, returning=self._returning)
+            self._db.claim(
+                self._claim, most, by=self._by, where=(*self._where, *guards), returning=self._returning
+            )
         )
-        if claims is None:
-            return None
-        self._answered = time.monotonic()
-        self._held.add(claims)
+        if claims is not None:
+            self._held.add(claims)
         return claims
 
     async def _ask(self, asked: Awaitable[T]) -> T | None:
-        """What the store answers; None if it could not be asked, which is no reason to end."""
+        """What the store answers; None if it could not be asked, which is no reason to end at once."""
         try:
-            return await asked
+            answer = await asked
+        except (CallError, DeclarationError):
+            raise  # nothing is mended by asking again
         except Exception as error:
             log.warning("%s: the store could not be asked: %s: %s", self._claim, type(error).__name__, error)
+            self._in_vain += 1
+            if self._until_idle and self._in_vain >= _IN_VAIN:
+                raise
             return None
+        self._in_vain = 0
+        self._answered = time.monotonic()
+        return answer
 
     async def _sleep(self, seconds: float) -> None:
         # not wait_for, which in Python 3.11 forgets a cancellation that comes together with the event
@@ -258,12 +276,14 @@ class Worker:
         """The heartbeat: renew what is held when a third of its lease is over. It stops last."""
         lease = self._claim.lease
         often = min(lease, self._limit.seconds) if self._limit else lease
+        hung = False
         while True:
-            await asyncio.sleep(often / 6)
+            # one that hung is asked again at once: half a lease may be over when a renewal begins, and a third passes in it
+            await asyncio.sleep(0 if hung else often / 6)
+            hung = False
             try:
-                async with asyncio.timeout(often / 3):
-                    if self._slot is not None and not await self._slot.keep():
-                        self._slot = None
+                async with asyncio.timeout(often / 3) as patience:
+                    await self._standing.keep_slot()
                     gone = await self._held.renew(time.monotonic() + lease * 2 / 3)
             except asyncio.CancelledError:
                 raise
@@ -271,7 +291,8 @@ class Worker:
                 log.warning(
                     "%s: claims could not be renewed: %s: %s", self._claim, type(error).__name__, error
                 )
-                continue
+                gone, hung = False, patience.expired()
+            self._give_back_what_may_not_begin()
             for task, claims in self._running:
                 if self._are_coroutines and all(not self._held.has(one) for one in claims) and gone:
                     task.cancel()  # everything it works on is somebody else's by now
@@ -292,7 +313,7 @@ class Worker:
             if held:
                 self._items.give_back(held)
                 await self._finishing.flush()
-            await self._free_slot()
+            await self._standing.free_slot()
         finally:
             self._items.let_go()
             # a driver may swallow a cancellation that meets it while it connects
@@ -316,3 +337,10 @@ async def _to_the_end(work: Any) -> None:
     task.result()
     if cancelled:
         raise asyncio.CancelledError
+
+
+def check_async(db: object, who: str) -> None:
+    if not isinstance(db, AsyncStore):
+        raise CallError(
+            f"{who} needs an async store, as in `async with connect(url) as db`, not {type(db).__name__}"
+        )
