@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from raceproof import (
+    AsyncStore,
     Attempts,
     Backoff,
     CallError,
@@ -99,7 +100,7 @@ def test_a_count_is_a_whole_number(thing: str, count: Any) -> None:
 @pytest.mark.parametrize("seconds", [inf, nan, 0, -1, 1e12, "x", True, None, timedelta(hours=1)], ids=repr)
 def test_a_schedule_runs_every_so_many_seconds(seconds: Any) -> None:
     """Anything else is told when the job is added, not when its first run has ended."""
-    scheduler = Scheduler(None)  # type: ignore[arg-type]  # no store is asked
+    scheduler = Scheduler(AsyncStore(None))  # type: ignore[arg-type]  # it is not asked
     with pytest.raises(CallError, match="a hundred years at most"):
         scheduler.every(seconds, "vetting", lambda: None)  # type: ignore[arg-type, return-value]
 

@@ -89,11 +89,66 @@ async def test_a_job_that_fails_is_run_again_at_its_next_time(ground: Ground) ->
     await running([one], lambda: min(runs.values()) >= 3, "both ran three times")
 
 
+async def test_a_job_that_awaited_something_cancelled_rests_like_any_other(ground: Ground) -> None:
+    """Nobody has cancelled the job itself: the run counts."""
+    made = schedules(ground)
+    runs = 0
+
+    async def job() -> None:
+        nonlocal runs
+        runs += 1
+        if runs > 1:
+            one.stop()
+        cancelled = asyncio.ensure_future(asyncio.Event().wait())
+        cancelled.cancel()
+        await cancelled
+
+    one = scheduler(ground, made)
+    one.every(3600, "hourly", job)
+    await one.run(until_idle=True)
+    assert runs == 1
+
+
+async def test_a_plain_function_is_run_and_the_log_says_what_it_holds_up(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has not failed."""
+    made = schedules(ground)
+    runs: list[str] = []
+    one = scheduler(ground, made)
+    one.every(3600, "plain", lambda: runs.append("run"))  # type: ignore[arg-type, return-value]
+    await one.run(until_idle=True)
+    assert runs == ["run"]
+    assert "schedule plain: a plain function holds up the loop" in caplog.text
+    assert "failed" not in caplog.text
+
+
+async def test_a_scheduler_hears_that_it_is_stopped_whenever_that_is(ground: Ground) -> None:
+    """Before it has begun to work, too; and it is not run again."""
+    made = schedules(ground)
+    runs: list[str] = []
+
+    async def job() -> None:
+        runs.append("run")
+
+    one = scheduler(ground, made)
+    one.every(3600, "hourly", job)
+    running = asyncio.create_task(one.run())
+    await asyncio.sleep(0)
+    one.stop()
+    await until(running.done, "it has ended")
+    assert runs == []
+    with pytest.raises(CallError, match="was stopped; make another one"):
+        await one.run()
+
+
 async def test_schedules_that_cannot_be(ground: Ground) -> None:
     """Told when they are declared."""
     one = scheduler(ground, Schedules())
     with pytest.raises(CallError, match="every=0 is not a time"):
         one.every(0, "x", lambda: asyncio.sleep(0))
     one.every(1, "x", lambda: asyncio.sleep(0))
+    with pytest.raises(CallError, match="None cannot be called"):
+        one.every(1, "y", None)  # type: ignore[arg-type]
     with pytest.raises(CallError, match="there already"):
         one.every(1, "x", lambda: asyncio.sleep(0))

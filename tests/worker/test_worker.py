@@ -15,6 +15,7 @@ from raceproof import (
     Failure,
     Finished,
     Inbox,
+    Scheduler,
     Worker,
     connect,
 )
@@ -449,6 +450,8 @@ async def test_a_worker_needs_an_async_store(tmp_path: Path) -> None:
     with connect(f"sqlite:///{tmp_path / 'rows.db'}") as store:
         with pytest.raises(CallError, match="async with connect"):
             Worker(store, inbox.work, seen_by([]), finish=inbox.finish)  # type: ignore[arg-type]
+        with pytest.raises(CallError, match="async with connect"):
+            Scheduler(store)  # type: ignore[arg-type]
 
 
 class Handling:

@@ -5,6 +5,7 @@ an ordinary claim: a run that takes long is renewed, and one whose process has d
 """
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +22,12 @@ from raceproof.spec import Claimable, Move, Spec, check_seconds
 from raceproof.statement import need_sql
 from raceproof.store import AsyncStore
 from raceproof.worker.finishing import Failure
-from raceproof.worker.worker import Worker
+from raceproof.worker.items import ends_only_the_item
+from raceproof.worker.worker import Worker, check_async
 
 Job = Callable[[], Awaitable[object]]
+
+_PLAIN = "a plain function holds up the loop while it runs; give a coroutine function, or lambda: asyncio.to_thread(job)"
 
 
 @dataclass(frozen=True)
@@ -77,15 +81,19 @@ class Scheduler:
     def __init__(
         self, db: AsyncStore, schedules: Schedules | None = None, *, by: str | None = None, poll: float = 1.0
     ) -> None:
+        check_async(db, "a scheduler")
         self._db = db
         self._schedules = schedules or Schedules()
         self._by = by
         self._poll = poll
         self._jobs: dict[str, tuple[float, Job]] = {}
         self._workers: list[Worker] = []
+        self._is_stopped = self._has_run = False
 
     def every(self, seconds: float, name: str, job: Job) -> None:
-        """Run `job` every so many seconds, from the end of one run to the start of the next."""
+        """Run `job` every so many seconds, from the end of one run to the start of the next; what it returns is awaited."""
+        if not callable(job):
+            raise CallError(f"schedule {name}: {job!r} cannot be called; give a coroutine function")
         check_seconds(f"schedule {name}: every", seconds, CallError)
         if name in self._jobs:
             raise CallError(f"schedule {name} is there already")
@@ -93,7 +101,12 @@ class Scheduler:
 
     async def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
         """Run until `stop()`. Each kind of work has a worker of its own, so a long one holds up no other."""
+        if self._has_run and self._is_stopped:
+            raise CallError("this scheduler was stopped; make another one to go on")
+        self._has_run = True
         await self._db.add_waiting(self._schedules.run, list(self._jobs))
+        if self._is_stopped:  # meanwhile, or before
+            return
         self._workers = [self._worker(name) for name in self._jobs]
         async with asyncio.TaskGroup() as group:
             for worker in self._workers:
@@ -101,6 +114,7 @@ class Scheduler:
 
     def stop(self) -> None:
         """Begin nothing more; `run` returns when what runs has ended."""
+        self._is_stopped = True
         for worker in self._workers:
             worker.stop()
 
@@ -110,9 +124,15 @@ class Scheduler:
         async def handler(_: Claim[Any, Any]) -> None:
             reason = ""
             try:
-                await job()
-            except Exception as error:
-                log.exception("schedule %s failed", name)
+                result = job()
+                if inspect.isawaitable(result):
+                    await result
+                else:
+                    log.warning("schedule %s: %s", name, _PLAIN)
+            except BaseException as error:
+                if not ends_only_the_item(error):
+                    raise
+                log.error("schedule %s failed", name, exc_info=error)
                 reason = reason_of(error)
             # the end of a run, good or bad, is to rest until the next time
             raise Failure(reason, delay=seconds)
