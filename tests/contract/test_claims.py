@@ -1,12 +1,15 @@
 """What a claim promises on every store (L7, L8, L14; P3, P4, P5, P13). No test here knows which store it runs on."""
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from raceproof import CallError, Claim, Event, Lost, Missing, Released, SetAside, Taken, column, subscribed
-from tests.contract.grounds import Ground
+from raceproof.claims import claim_request
+from tests.contract.grounds import Caller, Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
+from tests.contract.late import answered_late
 from tests.contract.noon import NOON, after
 
 
@@ -76,6 +79,59 @@ async def test_a_late_holder_whom_nobody_replaced_may_still_finish(ground: Groun
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
     assert isinstance((await ground.db.renew(mine, now=after(3000)))[0], Claim)
+
+
+async def test_a_fence_is_not_behind_the_clock_of_the_store(ground: Ground) -> None:
+    """P4: where a failover has forgotten the last claims, their fences are not given again."""
+    job = jobs(ground)
+    await put(ground, job, "new", "another")
+    await put(ground, job, "forgotten", fence=1)
+    work = job.claims["work"]
+    claims = [
+        await ground.db.claim_one(work, "another", now=NOON),
+        *await ground.db.claim(work, 2, now=NOON),
+    ]
+    assert [one.key for one in claims] == ["another", "new", "forgotten"]
+    assert {one.fence for one in claims} == {int(NOON.timestamp() * 1_000_000)}
+
+
+async def test_a_fence_grows_also_when_the_clock_of_the_store_goes_back(ground: Ground) -> None:
+    """P4: or a late holder would be taken for the new one."""
+    job = jobs(ground)
+    await put(ground, job, "a")
+    work = job.claims["work"]
+    (late,) = await ground.db.claim(work, now=NOON)
+    await ground.db.release(late, now=after(-10))
+    (current,) = await ground.db.claim(work, now=after(-9))
+    assert current.fence > late.fence
+    assert isinstance(await ground.db.move(job.moves["finish"], late), Lost)
+
+
+async def test_a_renewed_timestamp_grows_also_when_the_clock_of_the_store_goes_back(ground: Ground) -> None:
+    """P4: it is the fence, so no two may be the same; and who renews holds the row no shorter than before."""
+    job = jobs(ground, "timestamp")
+    await put(ground, job, "a")
+    (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
+    (kept,) = await ground.db.renew(mine, now=after(-10))
+    assert str(kept.fence) > str(mine.fence)
+    assert await ground.db.claim(job.claims["work"], now=after(29)) == []
+
+
+async def test_a_claim_is_counted_from_before_the_question(ground: Ground) -> None:
+    """P3: however long the answer takes, its holder does not believe longer in it than the store does."""
+    job = jobs(ground)
+    await put(ground, job, "a", "b")
+    work = job.claims["work"]
+    (first,) = await ground.db.claim(work, where=column("job_id") == "a")
+    driver: Any = ground.db.store._driver
+    claims = driver.primitives.claims
+    for program in (
+        claims.acquire(claim_request(work, limit=1)),
+        claims.renew([first], work.lease, None, "token"),
+    ):
+        (answer,), sent = await Caller(driver).run(answered_late(program))
+        assert isinstance(answer, Claim)
+        assert answer.deadline <= sent + work.lease
 
 
 @ALL_FORMS
@@ -175,6 +231,16 @@ async def test_one_row_can_be_claimed_by_its_key_or_says_why_not(ground: Ground,
     again = await ground.db.claim_one(work, "a", by="bob", now=after(4))
     assert isinstance(again, Claim)
     assert (await ground.db.move(job.moves["finish"], again)).won
+
+
+async def test_a_row_that_is_out_of_attempts_is_not_claimed_by_its_key(ground: Ground) -> None:
+    """The answer tells how many it has had."""
+    job = jobs(ground)
+    await put(ground, job, "a", attempts=3)
+    told = await ground.db.claim_one(job.claims["work"], "a", now=NOON)
+    assert isinstance(told, Taken)
+    assert "it has had 3 attempts" in told.why
+    assert (ground.get(job, "a")["status"], ground.get(job, "a")["attempts"]) == ("QUEUED", "3")
 
 
 async def test_guards_hold_in_the_claim_itself(ground: Ground) -> None:

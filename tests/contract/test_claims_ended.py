@@ -77,6 +77,34 @@ async def test_many_claims_of_two_calls_end_together_and_each_has_its_answer(
 
 
 @ALL_FORMS
+@pytest.mark.parametrize("shape", ["plain", "told"])
+async def test_a_stale_claim_is_lost_whatever_claims_it_comes_with(
+    ground: Ground, form: str, shape: str
+) -> None:
+    """P4: each is decided by its own fence, also in the answer for those that were not reached at once."""
+    job = plain(ground, form) if shape == "plain" else jobs(ground, form)
+    await put(ground, job, "a", "b")
+    work = job.claims["work"]
+    late, _ = await ground.db.claim(work, 2, by="late", now=NOON)
+    _, b = await ground.db.claim(work, 2, by="next", now=after(31))
+    answers = await ground.db.move_many(job.moves["finish"], [b, late])
+    assert [answer.outcome for answer in answers] == ["moved", "lost"]
+    assert [ground.get(job, key)["status"] for key in "ab"] == ["RUNNING", "DONE"]
+
+
+async def test_many_stale_claims_are_lost_whatever_claims_they_come_with(ground: Ground) -> None:
+    """P4: enough of each fence for a statement of its own."""
+    job = plain(ground, "columns")
+    await put(ground, job, *[f"k{number:03}" for number in range(200)])
+    work = job.claims["work"]
+    late = await ground.db.claim(work, 100, by="late", now=NOON)
+    current = await ground.db.claim(work, 200, by="next", now=after(31))
+    assert len(current) == 200
+    answers = await ground.db.move_many(job.moves["finish"], [*current[100:], *late])
+    assert [answer.outcome for answer in answers] == ["moved"] * 100 + ["lost"] * 100
+
+
+@ALL_FORMS
 async def test_the_same_end_again_finds_the_row_there_already(ground: Ground, form: str) -> None:
     """P12: who does not know how its finish ended asks again, also where the end clears the fence."""
     job = jobs(ground, form)

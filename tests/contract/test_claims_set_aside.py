@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from raceproof import Event, Lifecycle, Spec, column, subscribed
+from raceproof import Event, Lifecycle, Lost, Spec, column, subscribed
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after
@@ -75,6 +75,57 @@ async def test_a_row_rests_for_every_claim_that_could_take_it(ground: Ground) ->
     assert await ground.db.claim(job.claims["other"], 5, now=after(50)) == []
     (again,) = await ground.db.claim(job.claims["other"], 5, now=after(101))
     assert again.attempt == 2
+
+
+@ALL_FORMS
+async def test_a_row_that_is_held_on_its_last_attempt_is_not_set_aside(ground: Ground, form: str) -> None:
+    """P5: nor one that was finished on it."""
+    job = jobs(ground, form)
+    work = job.claims["work"]
+    await put(ground, job, "a", attempts=2)
+    (mine,) = await ground.db.claim(work, now=NOON)
+    assert await ground.db.claim(work, 5, now=after(10)) == []
+    assert ground.get(job, "a")["status"] == "RUNNING"
+    assert (await ground.db.move(job.moves["finish"], mine)).won
+    assert await ground.db.claim(work, 5, now=after(1000)) == []
+    assert ground.get(job, "a")["status"] == "DONE"
+
+
+@ALL_FORMS
+async def test_a_row_that_was_set_aside_is_nobody_s(ground: Ground, form: str) -> None:
+    """What its last claim wrote into it is cleared, so its holder can bring it back no more."""
+    job = jobs(ground, form)
+    work = job.claims["work"]
+    await put(ground, job, "a", attempts=2)
+    (late,) = await ground.db.claim(work, by="late", now=NOON)
+    assert await ground.db.claim(work, 5, now=after(31)) == []
+    row = ground.get(job, "a")
+    assert (row["status"], {row[name] for name in work.form.cleared}) == ("DEAD", {None})
+    assert not (await ground.db.move(job.moves["finish"], late)).won
+
+
+@ALL_FORMS
+async def test_the_last_failure_of_a_late_holder_is_lost(ground: Ground, form: str) -> None:
+    """P5: who allows fewer attempts does not end for ever what somebody else is working on."""
+    job = jobs(ground, form)
+    strict = impatient(job).claims["work"]
+    await put(ground, job, "a")
+    (late,) = await ground.db.claim(strict, by="late", now=NOON)
+    (current,) = await ground.db.claim(job.claims["work"], by="next", now=after(31))
+    (answer,) = await ground.db.fail(late, now=after(32))
+    assert isinstance(answer, Lost)
+    assert ground.get(job, "a")["status"] == "RUNNING"
+    assert (await ground.db.move(job.moves["finish"], current)).won
+
+
+async def test_a_claim_sets_aside_the_rows_of_its_own_tenant_alone(ground: Ground) -> None:
+    """Those of others are ended by their own claims."""
+    job = jobs(ground, tenant="shop")
+    for shop in ("red", "blue"):
+        ground.put(job, (shop, "a"), "QUEUED", made_at=1, attempts=3)
+        await ground.db.for_tenant(shop).offer(job.claims["work"], ["a"])
+    assert await ground.db.for_tenant("red").claim(job.claims["work"], 5, now=NOON) == []
+    assert [ground.get(job, (shop, "a"))["status"] for shop in ("red", "blue")] == ["DEAD", "QUEUED"]
 
 
 async def test_a_row_is_set_aside_when_it_is_the_first_of_its_line(ground: Ground) -> None:

@@ -1,19 +1,25 @@
 """Claims under real races (P3, P4, P5): eight processes, each with a connection of its own, all after the same rows."""
 
 from collections import Counter
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
+import psycopg
 import pytest
 
-from raceproof import Claim, Leading, Lease, Lost, Moved, Released, Spec, Taken, connect
+from raceproof import Claim, Leading, Lease, Lost, Moved, Released, Spec, Taken, bind, connect
+from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
 from tests.contract.jobs import ALL_FORMS, jobs
 from tests.contract.noon import NOON, after
+from tests.fix_beside import runner
+from tests.fix_waiting import blocked
 from tests.race.beside import beside, keys_at, write
-from tests.race.places import Place
+from tests.race.places import Place, PostgresPlace
 from tests.race.processes import Barrier, race
 
 WORKERS = 8
+T = TypeVar("T")
 
 
 def prepared(place: Place, keys: list[str], form: str = "columns", **settings: Any) -> Spec[str]:
@@ -211,6 +217,47 @@ def test_of_one_line_nobody_starts_before_the_one_ahead_has_ended(place: Place) 
             done.update(one.key for one in claims)
             db.move_many(spec.moves["finish"], claims)
     assert done == Counter(key for key, _ in keys)
+
+
+def beside_a_decision(url: str, table: str, calling: Future[T]) -> T:
+    """The answer of a call that must not wait for another transaction, which is told apart from one that is slow."""
+    with psycopg.connect(url, autocommit=True) as watching:
+        while not calling.done():
+            assert not blocked(runner(watching), table), "it waits for somebody who is still deciding"
+    return calling.result()
+
+
+def test_a_claim_passes_over_what_somebody_is_deciding_about(postgres_server: PostgresServer) -> None:
+    """P13: one who takes long to commit holds up nobody else."""
+    place = PostgresPlace(postgres_server.url)
+    spec = prepared(place, ["a", "b"])
+    work = spec.claims["work"]
+    with psycopg.connect(place.url) as slow, connect(place.url) as db, ThreadPoolExecutor(1) as pool:
+        assert [one.key for one in bind(slow).claim(work)] == ["a"]
+        claiming = pool.submit(db.claim, work)
+        try:
+            assert [one.key for one in beside_a_decision(place.url, spec.table, claiming)] == ["b"]
+        finally:
+            slow.rollback()
+
+
+def test_a_row_that_is_being_finished_is_not_set_aside(postgres_server: PostgresServer) -> None:
+    """P5: on its last attempt, long after its lease: who sets it aside neither waits for that nor overwrites it."""
+    place = PostgresPlace(postgres_server.url)
+    spec = prepared(place, [])
+    work = spec.claims["work"]
+    with beside(place) as ground:
+        ground.put(spec, "a", "QUEUED", attempts=2)
+    with psycopg.connect(place.url) as slow, connect(place.url) as db, ThreadPoolExecutor(1) as pool:
+        (late,) = db.claim(work, now=NOON)
+        assert bind(slow).move(spec.moves["finish"], late).won
+        claiming = pool.submit(db.claim, work, now=after(1000))
+        try:
+            assert beside_a_decision(place.url, spec.table, claiming) == []
+        finally:
+            slow.commit()
+    with beside(place) as ground:
+        assert ground.get(spec, "a")["status"] == "DONE"
 
 
 def test_an_old_leader_can_claim_nothing(place: Place) -> None:
