@@ -148,6 +148,16 @@ async def test_the_same_start_again_after_its_time_is_no_repetition(ground: Grou
     assert late.status == "pending"
 
 
+async def test_an_attempt_whose_time_is_over_rejects_nobody(ground: Ground) -> None:
+    """P13: the next one ends it."""
+    attempts, login = logins(ground)
+    await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
+    second = await ground.db.start_attempt(attempts, "ann", "a2", when_open="reject", now=after(901))
+    assert isinstance(second, Started)
+    assert second.superseded == "a1"
+    assert ground.get(login, "a1")["status"] == "superseded"
+
+
 async def test_an_owner_of_the_same_name_at_another_tenant_is_another_owner(ground: Ground) -> None:
     """Neither is ended, kept or shown for the other, not even by an attempt with the same key."""
     attempts, login = logins(ground, tenant="shop")

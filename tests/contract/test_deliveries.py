@@ -164,6 +164,41 @@ async def test_held_unknowns_are_never_sent_again_until_somebody_has_looked(
 
 
 @BOTH
+async def test_only_what_is_in_doubt_is_resolved(ground: Ground, told: bool) -> None:
+    """P7: neither what nobody has begun, nor what somebody is sending, nor what has arrived."""
+    delivery, spec = pictures(ground, told, policy="hold")
+    assert isinstance(await ground.db.resolve(delivery, "a", arrived=True, now=NOON), NoTurn)
+    assert ground.get(spec, "a")["delivered_at"] is None
+    turn = await ground.db.take_turn(delivery, "a", now=NOON)
+    for arrived in (True, False):
+        assert isinstance(await ground.db.resolve(delivery, "a", arrived=arrived, now=after(1)), NoTurn)
+    assert isinstance(await ground.db.delivered(turn, now=after(2)), Marked)
+    assert isinstance(await ground.db.resolve(delivery, "a", arrived=False, now=after(1000)), NoTurn)
+    assert ground.get(spec, "a")["delivered_at"] is not None
+
+
+@BOTH
+async def test_what_another_program_has_delivered_is_not_sent_again(ground: Ground, told: bool) -> None:
+    """P7: also where it leaves the time at which it began."""
+    delivery, spec = pictures(ground, told)
+    await ground.db.take_turn(delivery, "a", now=NOON)
+    begun = ground.get(spec, "a")["delivering_at"]
+    ground.put(spec, "b", "x", delivering_at=begun, delivered_at=begun)
+    assert isinstance(await ground.db.take_turn(delivery, "b", now=after(1000)), NoTurn)
+    assert isinstance(await ground.db.resolve(delivery, "b", arrived=False, now=after(1000)), NoTurn)
+    assert ground.get(spec, "b")["delivered_at"] == begun
+
+
+async def test_who_was_uncertain_may_still_say_that_it_arrived(ground: Ground) -> None:
+    """P7: an unknown end keeps the turn, so that a late answer of the receiver can end the doubt."""
+    delivery, spec = pictures(ground, True, policy="hold")
+    turn = await ground.db.take_turn(delivery, "a", now=NOON)
+    await ground.db.uncertain(turn, "no answer", now=after(1))
+    assert isinstance(await ground.db.delivered(turn, now=after(2)), Marked)
+    assert ground.get(spec, "a")["state"] == "delivered"
+
+
+@BOTH
 async def test_a_probe_is_asked_before_an_unknown_one_is_sent_again(ground: Ground, told: bool) -> None:
     """It arrived: nothing is sent. It did not: it is sent. It cannot tell: it stays uncertain."""
     for found, expected in ((True, "delivered"), (None, "uncertain"), (False, "sent")):
@@ -198,6 +233,32 @@ async def test_a_late_sender_can_mark_nothing(ground: Ground, told: bool) -> Non
     assert ground.get(spec, "a")["delivered_at"] is None
     assert isinstance(await ground.db.delivered(current, now=after(303)), Marked)
     assert isinstance(await ground.db.not_sent(current, now=after(304)), TurnLost)
+
+
+async def test_a_turn_taken_after_the_clock_went_back_has_a_later_fence(ground: Ground) -> None:
+    """P4: the one before, whose end nobody knows, can mark nothing."""
+    delivery, _ = pictures(ground, True)
+    late = await ground.db.take_turn(delivery, "a", now=NOON)
+    await ground.db.uncertain(late, now=NOON)
+    current = await ground.db.take_turn(delivery, "a", now=after(-10))
+    assert str(current.fence) > str(late.fence)
+    assert isinstance(await ground.db.delivered(late, now=after(1)), TurnLost)
+
+
+def test_each_delivery_of_each_row_has_an_idempotency_key_of_its_own() -> None:
+    """P7: or a receiver that remembers them would take one for the repetition of another."""
+    one = Delivery("picture", "jobs")
+    of_shops = replace(one, tenant="shop")
+    found = {
+        one.intent("a"),
+        one.intent("b"),
+        replace(one, name="receipt").intent("a"),
+        replace(one, table="orders").intent("a"),
+        of_shops.intent("a", "red"),
+        of_shops.intent("a", "blue"),
+    }
+    assert len(found) == 6
+    assert one.intent("a") == Delivery("picture", "jobs").intent("a")
 
 
 async def test_a_crash_before_the_send_is_known_to_be_one(ground: Ground) -> None:

@@ -87,6 +87,35 @@ async def test_all_that_wait_are_counted_also_behind_others(ground: Ground) -> N
         await ground.db.move_many(inbox.finish, await ground.db.claim(inbox.work, 10, now=after(left)))
 
 
+async def test_events_of_one_user_that_come_together_keep_their_order_whatever_their_ids(
+    ground: Ground,
+) -> None:
+    """Neither as texts nor as numbers are ids an order."""
+    inbox = an_inbox(ground)
+    ids = ["9", "10", "b", "a"]
+    await ground.db.receive_many(inbox, [Arrival("t", one, b"{}", {}, "ann") for one in ids], now=NOON)
+    seen = []
+    for step in range(4):
+        claims = await ground.db.claim(inbox.work, 10, now=after(step + 1))
+        seen += [one.key[1] for one in claims]
+        await ground.db.move_many(inbox.finish, claims)
+    assert seen == ids
+
+
+async def test_an_event_that_was_revived_is_not_forgotten(ground: Ground) -> None:
+    """P8: it waits again, however long ago it was set aside; brought again, it is a duplicate."""
+    inbox = Inbox(fresh_name("inbox"), attempts=1)
+    ground.inbox_table(inbox)
+    await ground.db.receive(inbox, Arrival("t", "1", b"{}"), now=NOON)
+    (mine,) = await ground.db.claim(inbox.work, now=NOON)
+    await ground.db.fail(mine, now=NOON)
+    revive = inbox.lifecycle.moves["revive"]
+    assert (await ground.db.move(revive, ("t", "1"), set={"attempts": 0})).won
+    later = NOON + timedelta(days=60)
+    assert await ground.db.forget_events(inbox, now=later) == 0
+    assert (await ground.db.receive(inbox, Arrival("t", "1", b"{}"), now=later)).duplicate
+
+
 async def test_one_brought_twice_at_once_is_new_only_the_first_time(ground: Ground) -> None:
     """In one statement."""
     inbox = an_inbox(ground)

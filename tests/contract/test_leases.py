@@ -1,10 +1,14 @@
 """What a lease promises on every store (L11; P10). No test here knows which store it runs on."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from raceproof import CallError, Leading, Lease, Led, Refused, SteppedDown, column
-from tests.contract.grounds import Ground, fresh_name
+from tests.contract.grounds import Caller, Ground, fresh_name
 from tests.contract.jobs import jobs
+from tests.contract.late import answered_late
 from tests.contract.noon import NOON, after
 from tests.contract.orders import orders
 
@@ -40,6 +44,37 @@ async def test_takeover_after_the_lease_raises_the_epoch_and_the_old_one_is_refu
         assert isinstance(answer, Led)
         assert answer.by == "bob"
     assert isinstance(await ground.db.keep_leading(bob, now=after(40)), Leading)
+
+
+async def test_only_the_holder_renews_and_steps_down(ground: Ground) -> None:
+    """P10: whoever knows the epoch is not the leader for that."""
+    lease = a_lease(ground)
+    ann = await ground.db.lead(lease, "ann", now=NOON)
+    eve = replace(ann, by="eve")
+    for answer in (
+        await ground.db.keep_leading(eve, now=after(1)),
+        await ground.db.step_down(eve, now=after(1)),
+    ):
+        assert isinstance(answer, Led)
+        assert answer.by == "ann"
+    assert (await ground.db.led_by(lease, now=after(29))).by == "ann"
+    assert (await ground.db.led_by(lease, now=after(31))).by is None
+
+
+async def test_a_lease_is_counted_from_before_the_question(ground: Ground) -> None:
+    """P10: however long the answer takes, nobody believes longer that it leads than the store does."""
+    lease = a_lease(ground)
+    driver: Any = ground.db.store._driver
+    leases = driver.primitives.leases
+    ann = await ground.db.lead(lease, "ann")
+    other = Lease("other", 30, lease.table)
+    for program in (
+        leases.acquire(other, "ann", False, False, None),
+        leases.renew(lease, "ann", ann.epoch, None),
+    ):
+        answer, sent = await Caller(driver).run(answered_late(program))
+        assert isinstance(answer, Leading)
+        assert answer.deadline <= sent + lease.seconds
 
 
 async def test_a_renewed_lease_lasts_longer(ground: Ground) -> None:
@@ -147,6 +182,23 @@ async def test_a_write_of_an_old_leader_is_refused_in_the_store(ground: Ground) 
     assert isinstance(bulk, Refused)
     assert ground.get(order, "b")["status"] == "NEW"
     assert (await ground.db.move(order.moves["pack"], "b", where=await ground.db.leading_guard(bob))).won
+
+
+async def test_a_guard_looks_at_its_own_lease(ground: Ground) -> None:
+    """P10: leases that are taken at the same moment have the same epoch."""
+    bot = a_lease(ground)
+    order = orders()
+    ground.table(order)
+    ground.put(order, "a", "NEW")
+    ann = await ground.db.lead(bot, "ann", now=NOON)
+    eve = await ground.db.lead(Lease("other", 30, bot.table), "eve", now=NOON)
+    assert ann.epoch == eve.epoch
+    bob = await ground.db.lead(bot, "bob", now=after(31))
+    old, own, new = [await ground.db.leading_guard(one) for one in (ann, eve, bob)]
+    pack = order.moves["pack"]
+    for guards in ([old], [old, own], [own, old]):
+        assert isinstance(await ground.db.move(pack, "a", where=guards), Refused)
+    assert (await ground.db.move(pack, "a", where=[own, new])).won
 
 
 async def test_an_old_leader_claims_nothing(ground: Ground) -> None:

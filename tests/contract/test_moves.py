@@ -302,6 +302,19 @@ async def test_a_repeated_call_returns_what_the_first_one_did(ground: Ground) ->
     assert (await ground.db.move(order.moves["pack"], "a", call="call-2")).revision == 4
 
 
+async def test_a_call_is_repeated_only_by_the_same_move_of_the_same_row(ground: Ground) -> None:
+    """P12: another row or another move with the same call= is decided anew."""
+    order = orders(history=True)
+    ground.table(order)
+    for key in "ab":
+        ground.put(order, key, "NEW")
+    assert (await ground.db.move(order.moves["pack"], "a", call="call-1")).won
+    for move, key in (("pack", "b"), ("fail", "a")):
+        other = await ground.db.move(order.moves[move], key, call="call-1")
+        assert (other.won, other.replayed) == (True, False)
+    assert [ground.get(order, key)["status"] for key in "ab"] == ["FAILED", "PACKED"]
+
+
 async def test_a_table_without_a_revision_column_is_enough(ground: Ground) -> None:
     """The answer has none then."""
     order = orders(revision=None, history=True)

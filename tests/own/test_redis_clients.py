@@ -44,6 +44,20 @@ async def ground(request: pytest.FixtureRequest, valkey_server: ValkeyServer) ->
     beside.close()
 
 
+def test_an_event_that_was_revived_has_no_end_any_more(valkey_server: ValkeyServer) -> None:
+    """P8: Redis forgets what has ended by itself, and must be told that this one has not."""
+    inbox = Inbox(fresh_name("inbox"), attempts=1)
+    with redis.Redis.from_url(valkey_server.url, decode_responses=True) as client:
+        db = bind(client)
+        db.receive(inbox, Arrival("t", "1", b"{}"))
+        row = f"{inbox.table}:t:1"
+        assert client.ttl(row) == -1
+        db.fail(db.claim(inbox.work))
+        assert 0 < client.ttl(row) <= inbox.keep
+        assert db.move(inbox.lifecycle.moves["revive"], ("t", "1")).won
+        assert client.ttl(row) == -1
+
+
 async def test_every_answer_is_the_same_text_whatever_the_client_decodes(ground: RedisGround) -> None:
     """Statuses, returned columns, actors, rows and history."""
     order = orders(losers=True)

@@ -13,7 +13,8 @@ from raceproof import Attempts, Kept, Refused, Rejected, Spec, Started, bind, co
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Ground, PostgresGround
 from tests.contract.test_attempts import logins
-from tests.fix_waiting import until_blocked
+from tests.fix_beside import runner
+from tests.fix_waiting import blocked, until_blocked
 from tests.race.beside import beside, keys_at
 from tests.race.places import Place, PostgresPlace
 from tests.race.processes import Barrier, race
@@ -70,6 +71,32 @@ def test_each_start_ends_exactly_its_predecessor_and_one_stays_open(place: Place
             )
             successor, key, length = key, made[key], length + 1
     assert length == len(made)
+
+
+@pytest.mark.parametrize("when_open", ["supersede", "keep", "reject"])
+def test_an_attempt_that_is_being_finished_is_neither_superseded_nor_kept(
+    postgres_server: PostgresServer, when_open: str
+) -> None:
+    """P9: a start waits for the end of the open one, and decides on what it is then."""
+    place = PostgresPlace(postgres_server.url)
+    attempts, login = prepared(place)
+    with (
+        psycopg.connect(place.url) as slow,
+        psycopg.connect(place.url, autocommit=True) as watching,
+        connect(place.url) as db,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        db.start_attempt(attempts, "ann", "a1").must()
+        db.move(login.moves["scan"], "a1").must()
+        bind(slow).move(login.moves["finish"], "a1").must()
+        starting = pool.submit(db.start_attempt, attempts, "ann", "a2", when_open=when_open)  # type: ignore[arg-type]
+        while not starting.done() and not blocked(runner(watching), login.table):
+            pass
+        slow.commit()
+        answer = starting.result(30)
+        assert isinstance(answer, Started)
+        assert answer.superseded is None
+        assert [db.read(login, key)["status"] for key in ("a1", "a2")] == ["done", "pending"]  # type: ignore[index]
 
 
 def test_without_the_guard_an_owner_has_several_active_attempts(place: Place) -> None:

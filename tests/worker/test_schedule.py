@@ -1,7 +1,7 @@
 """What a scheduler promises (L13): every so many seconds, never twice at once, and nothing is forgotten by a restart."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -69,6 +69,28 @@ async def test_a_run_is_not_due_again_after_a_restart(ground: Ground) -> None:
     row = await ground.db.read(made.lifecycle, "hourly")
     assert row is not None
     assert (row["status"], row["ended_at"] is not None) == ("waiting", True)
+
+
+async def test_a_process_leaves_the_schedules_alone_that_it_has_no_job_for(ground: Ground) -> None:
+    """Each of its own runs its own job; those of others wait for the process that knows them."""
+    made = schedules(ground)
+    await ground.db.add_waiting(made.run, ["of another process"])
+    runs: list[str] = []
+
+    def job(name: str) -> Callable[[], Awaitable[None]]:
+        async def run() -> None:
+            runs.append(name)
+
+        return run
+
+    one = scheduler(ground, made)
+    for name in ("vetting", "mailing"):
+        one.every(3600, name, job(name))
+    await one.run(until_idle=True)
+    assert sorted(runs) == ["mailing", "vetting"]
+    row = await ground.db.read(made.lifecycle, "of another process")
+    assert row is not None
+    assert row.get("ended_at") is None
 
 
 async def test_a_job_that_fails_is_run_again_at_its_next_time(ground: Ground) -> None:
