@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Self
 
+from raceproof.cancelling import cancellations
 from raceproof.errors import CallError, RaceproofError
 from raceproof.events import log
 from raceproof.identity import default_actor
@@ -308,23 +309,16 @@ class Leader:
         callback = self._on[role]
         if callback is None:
             return
-        cancelled = _cancellations()
+        cancelled = cancellations()
         try:
             async with asyncio.timeout(patience):
                 result = callback(self)
                 if isinstance(result, Awaitable):
                     await result
         except asyncio.CancelledError:
-            if _cancellations() > cancelled:
+            if cancellations() > cancelled:
                 raise
             # nobody has cancelled us: it has waited for a task that it had cancelled itself
             log.warning("%s: the callback for %s ended cancelled", self.lease, role)
         except Exception:
             log.exception("%s: the callback for %s failed", self.lease, role)
-
-
-def _cancellations() -> int:
-    """How often the current task was told to end."""
-    task = asyncio.current_task()
-    assert task is not None
-    return task.cancelling()

@@ -17,6 +17,7 @@ from typing import Any
 import redis
 import redis.asyncio
 
+from raceproof.cancelling import cancellations
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.moves import RedisMoves
 from raceproof.statement import AcknowledgementLost, Rows, Statement
@@ -117,12 +118,6 @@ class AsyncRedisClient(AsyncDriver):
             return rows_of(statement, await once(connection, statement, asked))
         finally:
             await client.connection_pool.release(connection)
-
-
-def cancellations() -> int:
-    """How often this task was asked to end."""
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
 
 
 async def once(connection: Any, statement: Statement, asked: int) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import redis.asyncio
 
+from raceproof.cancelling import cancellations
 from raceproof.driver import AsyncDriver
 from raceproof.events import log
 from raceproof.moves import MoveRequest, RedisMoves
@@ -14,7 +15,7 @@ from raceproof.outcome import Answer
 from raceproof.spec import Claimable
 from raceproof.statement import Rows, Statement
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
-from raceproof.stores.redis import cancellations, once, rows_of
+from raceproof.stores.redis import once, rows_of
 
 _LISTEN_AGAIN = 1.0
 

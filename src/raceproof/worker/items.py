@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from raceproof.cancelling import cancellations
 from raceproof.events import log
 from raceproof.outcome import Claim
 from raceproof.reason import reason_of
@@ -103,8 +104,7 @@ def ends_only_the_item(error: BaseException) -> bool:
     """Whether it is an error of what ran, and neither the end of the process nor of the task that ran it."""
     if isinstance(error, asyncio.CancelledError):
         # without a cancellation of this task it comes from something that the item awaited
-        task = asyncio.current_task()
-        return task is not None and not task.cancelling()
+        return cancellations() == 0
     return not isinstance(error, SystemExit | KeyboardInterrupt | GeneratorExit)
 
 
