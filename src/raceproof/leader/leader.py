@@ -144,11 +144,21 @@ class Leader:
         try:
             await self._end_tasks()
             await self._switch(None, self.lease.seconds)
-        finally:
-            self._stop()  # a question that was under way may have been answered
+        except GeneratorExit:
+            raise  # nobody runs this any more, so no answer could be waited for
+        except BaseException:
+            await self._give_back()
+            raise
+        await self._give_back()
+
+    async def _give_back(self) -> None:
+        """Let the next one lead, without the store's leave if it does not answer."""
+        self._stop()  # a question that was under way may have been answered
+        try:
             # the lock first: who is told that the lease is free should get both
             if self._advisory:
                 await self._advisory.close()
+        finally:
             if self._unreleased is not None:
                 with contextlib.suppress(Exception):
                     async with asyncio.timeout(self.lease.seconds):
