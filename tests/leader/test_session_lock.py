@@ -53,15 +53,16 @@ async def test_after_a_takeover_by_time_the_lock_goes_to_the_new_leader(
     """The old one was paused and had the lock all the time: awake, it lets go, or the next failover would be slow."""
     place = PostgresPlace(postgres_server.url)
     lease, _ = prepared(place, 1.0)
-    with Actor(Lead(place.url, lease, "first")) as first, Actor(Lead(place.url, lease, "second")) as second:
+    with Actor(Lead(place.url, lease, "first")) as first:
         first.until("active")
-        stand_still(first.pid, place.url)
-        second.until("active")
-        with postgres_beside(place.url) as ground:
-            assert said(ground, lease) == ("second", False)
-            first.resume()
-            first.until("passive")
-            await until(lambda: said(ground, lease) == ("second", True), "the second one has the lock")
+        with Actor(Lead(place.url, lease, "second")) as second:
+            stand_still(first.pid, place.url)
+            second.until("active")
+            with postgres_beside(place.url) as ground:
+                assert said(ground, lease) == ("second", False)
+                first.resume()
+                first.until("passive")
+                await until(lambda: said(ground, lease) == ("second", True), "the second one has the lock")
 
 
 async def test_a_leader_that_hears_late_of_the_loss_of_its_lock_is_told_at_once_who_leads(
