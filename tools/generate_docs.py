@@ -249,7 +249,9 @@ def _deliveries(primitives: Primitives) -> Iterator[Call]:
     pictures, deliveries = _declared("pictures"), primitives.deliveries
     for prefix, delivery in (("", pictures.picture), ("receipt:", pictures.receipt)):
         asked = turn_request(delivery, "<job_id>", by="<by>")
-        turn = Turn("<job_id>", delivery, "<fence>", "<by>", 1, DeliveryState.SENDING, False, 0.0)
+        turn = Turn(
+            "<job_id>", delivery, asked.parts, "<fence>", "<by>", 1, DeliveryState.SENDING, False, 0.0
+        )
         found: dict[str, Rows] = {"delivery.look": [("sending", None, None, True, False)]}
         yield Call(prefix + "take_turn", deliveries.take(asked), found)
         for method, state in (
@@ -271,7 +273,7 @@ def _attempts(primitives: Primitives) -> Iterator[Call]:
         "move.write": [(None, "<the open one>")],
         "attempt.insert": [("<login_id>",)],
         "attempt.pointer": [b"<the open one>"],
-        "attempt.start": [b"started", b"<the open one>"],
+        "attempt.start": b"<the open one>",
     }
     yield Call("start_attempt", primitives.attempts.start(asked), found)
 

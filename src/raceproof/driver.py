@@ -14,15 +14,6 @@ from raceproof.statement import Program, Rows, Statement, Style, arun, run
 T = TypeVar("T")
 
 
-def primitives(driver: "Driver | AsyncDriver") -> Primitives:
-    """Made once for the moves that a driver has now; a pool learns the server's version with its first connection."""
-    found: Primitives | None = getattr(driver, "_primitives", None)
-    if found is None or found.moves is not driver.moves:
-        found = Primitives(driver.moves)
-        setattr(driver, "_primitives", found)  # noqa: B010
-    return found
-
-
 class Moves(Protocol):
     """The programs of moves in one dialect."""
 
@@ -41,16 +32,25 @@ class Moves(Protocol):
     def history(self, spec: Spec[Any], parts: KeyParts, limit: int) -> Program[Rows]: ...
 
 
-class Driver:
-    """Runs statements on one kind of sync connection."""
+class _WithPrimitives:
+    """The programs of a dialect, of moves and of all else."""
 
-    dialect: str
     moves: Moves
+    _primitives: Primitives | None = None
 
     @property
     def primitives(self) -> Primitives:
-        """The other primitives of this dialect."""
-        return primitives(self)
+        """Made once for the moves that there are now: a pool learns the server's version with its first connection."""
+        made = self._primitives
+        if made is None or made.moves is not self.moves:
+            made = self._primitives = Primitives(self.moves)
+        return made
+
+
+class Driver(_WithPrimitives):
+    """Runs statements on one kind of sync connection."""
+
+    dialect: str
 
     @property
     def settled(self) -> bool:
@@ -70,18 +70,12 @@ class Driver:
         """Close what this driver opened itself, which is nothing for a connection of the caller's."""
 
 
-class AsyncDriver:
+class AsyncDriver(_WithPrimitives):
     """Runs statements on one kind of async connection."""
 
     dialect: str
-    moves: Moves
     shared = False
     """Whether its connections are its own, for all who call; on the caller's, a call ends when its caller goes on."""
-
-    @property
-    def primitives(self) -> Primitives:
-        """The other primitives of this dialect."""
-        return primitives(self)
 
     @property
     def settled(self) -> bool:

@@ -62,7 +62,7 @@ OTHERS: list[Any] = [
     Leading(LEASE, "ann", 1, 0.0),
     SteppedDown(LEASE, "ann", 1),
     Led(LEASE, "ann", 1, None),
-    Turn(KEY, PICTURE, 1, "ann", 1, DeliveryState.SENDING, False, 0.0),
+    Turn(KEY, PICTURE, (KEY,), 1, "ann", 1, DeliveryState.SENDING, False, 0.0),
     NoTurn(KEY, PICTURE, DeliveryState.DELIVERED),
     Marked(KEY, PICTURE, DeliveryState.DELIVERED),
     TurnLost(KEY, PICTURE, DeliveryState.SENDING),

@@ -10,8 +10,8 @@
 --       on a cluster: 5 the row that the pointer named, or the row 3 · 6 its history
 -- ARGV  what the caller gives, each by its name: key: that of the new attempt, by, given_now (in seconds, instead of the
 --       server's clock), given_pointer: what the pointer was, '' for nothing, on a cluster only; and the columns of the new row
--- returns {word, …}: 'started' key of the ended one or '' · 'replayed' · 'kept' status and key · 'rejected' status, and the
--- key of the open one (not if the key is another's) · 'again'
+-- returns the key of the attempt that the new one has ended, or ''; or, if none was begun, {word, …}: 'replayed' · 'kept' status
+-- and key · 'rejected' status, and the key of the open one (not if the key is another's) · 'again'
 
 -- for: all
 local pointer, row, stream = KEYS[1], KEYS[3], KEYS[4]
@@ -76,4 +76,4 @@ redis.call('PEXPIRE', row, open_ttl) -- if: expires
 redis.call('PEXPIRE', stream, open_ttl) -- if: expires
 redis.call('PEXPIRE', pointer, open_ttl) -- if: expires
 redis.call('PEXPIRE', KEYS[2], kept_ttl) -- if: expires
-return {'started', ended}
+return ended

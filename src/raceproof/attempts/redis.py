@@ -35,7 +35,9 @@ class RedisAttempts:
         attempts = asked.attempts
         pointer, owned = self._keys_of(asked)
         wanted = key_text(asked.parts)
-        given = {"key": wanted, "by": asked.by or ""}
+        given = {"key": wanted}
+        if attempts.lifecycle.history:
+            given["by"] = asked.by or ""
         if asked.now is not None:
             given["given_now"] = f"{asked.now.timestamp():.6f}"
         columns = _columns(asked)
@@ -48,27 +50,17 @@ class RedisAttempts:
                     old = given["given_pointer"] = text_of(found) or ""
                     named = [*keys, *self._row(attempts, old or wanted)]
                 made = self._script(attempts, asked.when_open, tuple(given), tuple(columns))
-                word, *told = yield Statement(
-                    "attempt.start", made, [*given.values(), *columns.values()], named
-                )
-                if text_of(word) != "again":
-                    return self._answer(asked, text_of(word), [text_of(part) for part in told])
+                told = yield Statement("attempt.start", made, [*given.values(), *columns.values()], named)
+                if not isinstance(told, list):
+                    ended = text_of(told)
+                    superseded = key_of_member(attempts.lifecycle, ended, asked.tenant) if ended else None
+                    return Started(asked.key, attempts, asked.owner, superseded)
+                word, *more = map(text_of, told)
+                if word != "again":
+                    return _not_begun(asked, word, more)
         except AcknowledgementLost as error:
             return Unknown(asked.key, attempts, None, error.__cause__ or error)
         raise CallError(f"{attempts} of {asked.owner!r}: others kept starting attempts; ask again")
-
-    def _answer(self, asked: StartRequest, word: str, told: Sequence[Any]) -> StartAnswer:
-        attempts, spec = asked.attempts, asked.attempts.lifecycle
-        match word:
-            case "started":
-                ended = key_of_member(spec, told[0], asked.tenant) if told[0] else None
-                return Started(asked.key, attempts, asked.owner, ended)
-            case "replayed":
-                return Started(asked.key, attempts, asked.owner, None, replayed=True)
-            case "kept":
-                return Kept(key_of_member(spec, told[1], asked.tenant), attempts, asked.owner, told[0])
-        active = key_of_member(spec, told[1], asked.tenant) if len(told) > 1 else None
-        return Rejected(asked.key, attempts, asked.owner, told[0], active)
 
     def current(self, asked: StartRequest) -> Program[dict[str, Any] | None]:
         """The owner's active attempt: the one that the pointer names, and names still if it turns out to have ended."""
@@ -136,6 +128,17 @@ class RedisAttempts:
         if made is None:
             made = self._scripts[kind] = script_of_attempts(*kind, self._moves.cluster)
         return made
+
+
+def _not_begun(asked: StartRequest, word: str, told: Sequence[Any]) -> StartAnswer:
+    attempts, spec = asked.attempts, asked.attempts.lifecycle
+    match word:
+        case "replayed":
+            return Started(asked.key, attempts, asked.owner, None, replayed=True)
+        case "kept":
+            return Kept(key_of_member(spec, told[1], asked.tenant), attempts, asked.owner, told[0])
+    active = key_of_member(spec, told[1], asked.tenant) if len(told) > 1 else None
+    return Rejected(asked.key, attempts, asked.owner, told[0], active)
 
 
 def _columns(asked: StartRequest) -> dict[str, str]:

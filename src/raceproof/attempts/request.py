@@ -47,11 +47,8 @@ def start_request(
     if now is not None and now.tzinfo is None:
         raise CallError(f"{attempts}: now= must have a time zone, as in datetime.now(timezone.utc)")
     spec = attempts.lifecycle
-    own = {*spec.key_columns, spec.column, spec.revision, attempts.owner, attempts.started}
-    for column in columns or ():
-        identifier(column)
-        if column in own and not (column == attempts.owner == spec.tenant):
-            raise CallError(f"{attempts}: column {column!r} has a role of its own and cannot be given")
+    if columns:
+        _check_columns(attempts, columns)
     if owner is None or owner == "":
         raise CallError(
             f"{attempts}: an owner is a value of {attempts.owner!r} that names somebody, not {owner!r}"
@@ -59,3 +56,12 @@ def start_request(
     check_texts(attempts, (by, owner if isinstance(owner, str) else None))
     parts = key_parts(spec, key, tenant)
     return StartRequest(attempts, owner, key, parts, when_open, columns or {}, by, now, tenant)
+
+
+def _check_columns(attempts: Attempts, columns: Mapping[str, Any]) -> None:
+    spec = attempts.lifecycle
+    own = {*spec.key_columns, spec.column, spec.revision, attempts.owner, attempts.started}
+    for column in columns:
+        identifier(column)
+        if column in own and not (column == attempts.owner == spec.tenant):
+            raise CallError(f"{attempts}: column {column!r} has a role of its own and cannot be given")

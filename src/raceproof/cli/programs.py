@@ -152,7 +152,7 @@ def _delivery_runs(delivery: Delivery, primitives: Primitives) -> Iterator[tuple
     own = (delivery.key,) if isinstance(delivery.key, str) else delivery.key
     key, tenant = _named(own), f"<{delivery.tenant}>" if delivery.tenant else None
     request = turn_request(delivery, key, by="<by>", tenant=tenant)
-    turn = Turn(key, delivery, "<fence>", "<by>", 1, DeliveryState.SENDING, False, 0.0, None, tenant)
+    turn = Turn(key, delivery, request.parts, "<fence>", "<by>", 1, DeliveryState.SENDING, False, 0.0)
     answers: Answers = {}
     if isinstance(primitives.moves, SqliteMoves):
         answers = {"delivery.look": [("ready", None, None, 1, 0)]}

@@ -13,8 +13,7 @@ def turn(request: TurnRequest, fence: Any, attempt: Any, doubt: Any, row: Any, d
     # in doubt it is never only reserved: whoever finds it later must know that something may have been sent
     state = DeliveryState.SENDING if doubt else request.state
     return Turn(
-        request.key, request.delivery, fence, request.by, tried, state, bool(doubt), deadline,
-        row, request.tenant,
+        request.key, request.delivery, request.parts, fence, request.by, tried, state, bool(doubt), deadline, row,
     )  # fmt: skip
 
 

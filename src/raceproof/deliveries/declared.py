@@ -85,7 +85,11 @@ class Delivery:
 
     def intent(self, key: Any, tenant: Any = None) -> str:
         """The idempotency key of this delivery: the same for every try, whoever makes it."""
-        text = f"{self.name}\0{self.table}\0{key_text(self.parts(key, tenant))}"
+        return self.intent_of(self.parts(key, tenant))
+
+    def intent_of(self, parts: tuple[Any, ...]) -> str:
+        """The same for a key that is known by its columns."""
+        text = f"{self.name}\0{self.table}\0{key_text(parts)}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     # What an event tells of it: a delivery is its own lifecycle.

@@ -17,6 +17,8 @@ class Turn(ReachedAnswer):
 
     key: Any
     move: Delivery
+    parts: tuple[Any, ...] = field(repr=False)
+    """The key as one value for each key column, the tenant first."""
     fence: Any
     by: str
     attempt: int | None
@@ -24,13 +26,13 @@ class Turn(ReachedAnswer):
     in_doubt: bool
     deadline: float
     row: Any = None
-    tenant: Any = None
     _newer: "Turn | None" = field(default=None, repr=False, init=False)
 
     def __init__(
         self,
         key: Any,
         move: Delivery,
+        parts: tuple[Any, ...],
         fence: Any,
         by: str,
         attempt: int | None,
@@ -38,11 +40,11 @@ class Turn(ReachedAnswer):
         in_doubt: bool,
         deadline: float,
         row: Any = None,
-        tenant: Any = None,
     ) -> None:
         # by the slots: frozen dataclasses set by name, in twice the time
         _set_key(self, key)
         _set_move(self, move)
+        _set_parts(self, parts)
         _set_fence(self, fence)
         _set_by(self, by)
         _set_attempt(self, attempt)
@@ -50,13 +52,12 @@ class Turn(ReachedAnswer):
         _set_in_doubt(self, in_doubt)
         _set_deadline(self, deadline)
         _set_row(self, row)
-        _set_tenant(self, tenant)
         _set_newer(self, None)
 
     @property
     def intent(self) -> str:
         """The idempotency key for the receiver: the same for every try, whoever makes it."""
-        return self.move.intent(self.key, self.tenant)
+        return self.move.intent_of(self.parts)
 
     @property
     def latest(self) -> "Turn":
@@ -78,6 +79,7 @@ class Turn(ReachedAnswer):
 (
     _set_key,
     _set_move,
+    _set_parts,
     _set_fence,
     _set_by,
     _set_attempt,
@@ -85,7 +87,6 @@ class Turn(ReachedAnswer):
     _set_in_doubt,
     _set_deadline,
     _set_row,
-    _set_tenant,
     _set_newer,
 ) = (getattr(Turn, one.name).__set__ for one in fields(Turn))
 

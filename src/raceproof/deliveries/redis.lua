@@ -9,7 +9,8 @@
 -- KEYS  1 the row
 -- ARGV  what the caller gives, each by its name: by, given_fence of a mark, given_error, given_now (in seconds, instead of
 --       the server's clock)
--- returns {} if the row is missing, {'no', state found, holder, since}, or {'yes', fence, in doubt, attempts, columns …}
+-- returns {} if the row is missing, {false, state found, holder, since} if not, and what was won otherwise: the fence, or 1 if
+--         the turn is over; of a turn with more to tell {fence, in doubt, attempts, columns …}
 
 -- for: all
 local row = KEYS[1]
@@ -33,12 +34,12 @@ local fence = string.format('%.6f', since and math.max(now, since + 0.000001) or
 local free = not done and (not since or stale or named == 'uncertain')
 free = free and not doubt -- if: hold
 if free then
-  local attempts = false
   -- what can fail comes first, for a script that fails half-way is not undone
-  attempts = redis.call('HINCRBY', row, attempts_column, 1) -- if: attempts
+  local attempts = redis.call('HINCRBY', row, attempts_column, 1) -- if: attempts
   redis.call('HSET', row, turn_fields)
-  return {'yes', fence, doubt and 1 or 0, attempts, unpack(redis.call('HMGET', row, returned))} -- if: returning
-  return {'yes', fence, doubt and 1 or 0, attempts} -- if: not returning
+  if not doubt then return fence end -- if: not attempts returning
+  return {fence, doubt and 1 or 0, told_attempts, unpack(redis.call('HMGET', row, returned))} -- if: returning
+  return {fence, doubt and 1 or 0, told_attempts} -- if: not returning
 end
 -- for: mark
 -- P5: only the current winner's mark is accepted; P4: its timestamp is its fence
@@ -53,9 +54,9 @@ if accepted and not done then
   redis.call('HSET', row, error_column, given_error) -- if: error given_error not sending
   redis.call('HDEL', row, error_column) -- if: error not sending given_error
   redis.call('HSET', row, state_column, state) -- if: state
-  return {'yes', fence} -- if: sending
-  return {'yes'} -- if: not sending
+  return fence -- if: sending
+  return 1 -- if: not sending
 end
 -- for: all
 local found = done and 'delivered' or doubt and 'uncertain' or named or since and (stale and 'uncertain' or 'sending')
-return {'no', found or 'ready', seen_holder, since}
+return {false, found or 'ready', seen_holder, since}

@@ -33,7 +33,7 @@ class RedisDeliveries:
         """Take the turn to send, or learn who has it."""
         delivery = request.delivery
         deadline = time.monotonic() + delivery.stale
-        given = {"by": request.by}
+        given = {"by": request.by} if delivery.holder else {}
         try:
             row = yield self._script(
                 "take", delivery, request.parts, request.state, given, request.now, request.returning
@@ -42,10 +42,12 @@ class RedisDeliveries:
             return Unknown(request.key, delivery, None, error.__cause__ or error)
         if not row:
             return Missing(request.key, delivery)
-        word, *told = map(text_of, row)
-        if word == "no":
+        if not isinstance(row, list):
+            return answer.turn(request, text_of(row), None, False, None, deadline)
+        fence, *told = map(text_of, row)
+        if fence is None:
             return answer.no_turn(request, *told)
-        fence, doubt, attempts, *columns = told
+        doubt, attempts, *columns = told
         return answer.turn(request, fence, attempts, doubt, columns or None, deadline)
 
     def mark(
@@ -53,35 +55,33 @@ class RedisDeliveries:
     ) -> Program[MarkAnswer | Turn]:
         """Say how the turn has ended; or, with SENDING, that it goes on."""
         deadline = time.monotonic() + turn.move.stale
-        parts = turn.move.parts(turn.key, turn.tenant)
-        given = {"given_fence": turn.fence, **_told(error)}
+        given = {"given_fence": turn.fence}
+        if error:
+            given["given_error"] = error
         try:
-            row = yield self._script("mark", turn.move, parts, state, given, now)
+            row = yield self._script("mark", turn.move, turn.parts, state, given, now)
         except AcknowledgementLost as lost:
             return Unknown(turn.key, turn.move, None, lost.__cause__ or lost)
         if not row:
             return Missing(turn.key, turn.move)
-        word, *told = map(text_of, row)
-        if word == "no":
-            return answer.lost(turn, told[0], told[1])
+        if isinstance(row, list):
+            return answer.lost(turn, text_of(row[1]), text_of(row[2]))
         if state is DeliveryState.SENDING:
-            return replace(turn, fence=told[0], state=state, deadline=deadline)
+            return replace(turn, fence=text_of(row), state=state, deadline=deadline)
         return Marked(turn.key, turn.move, state)
 
     def resolve(self, request: TurnRequest, state: DeliveryState, error: str | None) -> Program[Any]:
         """End what nobody knows the end of, after somebody has looked."""
+        given = {"given_error": error} if error else {}
         try:
-            row = yield self._script(
-                "resolve", request.delivery, request.parts, state, _told(error), request.now
-            )
+            row = yield self._script("resolve", request.delivery, request.parts, state, given, request.now)
         except AcknowledgementLost as lost:
             return Unknown(request.key, request.delivery, None, lost.__cause__ or lost)
         if not row:
             return Missing(request.key, request.delivery)
-        word, *told = map(text_of, row)
-        if word == "yes":
-            return Marked(request.key, request.delivery, state)
-        return answer.no_turn(request, *told)
+        if isinstance(row, list):
+            return answer.no_turn(request, *map(text_of, row[1:]))
+        return Marked(request.key, request.delivery, state)
 
     def look(self, request: TurnRequest) -> Program[str | None]:
         """How the delivery stands, in one word; None if there is no such row. Nothing is written."""
@@ -119,10 +119,6 @@ class RedisDeliveries:
         return Statement(_NAMES[action], made, list(given.values()), (key,))
 
 
-def _told(error: str | None) -> dict[str, str]:
-    return {"given_error": error} if error else {}
-
-
 def script_of_delivery(
     delivery: Delivery, action: str, state: DeliveryState, given: Sequence[str], returning: Sequence[str] = ()
 ) -> str:
@@ -133,7 +129,7 @@ def script_of_delivery(
     # a row mostly has its key as a field too; whether there is one without any of these is asked only then
     key = delivery.key_columns[-1]
     for name, column in (("state", delivery.state), ("holder", delivery.holder), ("key", key)):
-        if column:
+        if column and not (name == "key" and action == "mark"):
             looked_at.append(column)
             seen[f"seen_{name}"] = Expression(f"seen[{len(looked_at)}]")
     fields: list[Any] = [delivery.delivering, Expression("fence")]
@@ -155,6 +151,7 @@ def script_of_delivery(
         "error_column": delivery.error,
         "attempts_column": delivery.attempts,
         "patience": delivery.stale,
+        "told_attempts": Expression("attempts") if delivery.attempts else None,
         "returned": in_turn(returning),
     }
     wanted = {

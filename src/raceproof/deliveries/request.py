@@ -24,7 +24,6 @@ class TurnRequest:
     returning: tuple[str, ...]
     row_type: type[Any] | None
     now: datetime | None
-    tenant: Any
 
     def values(self) -> dict[str, Any]:
         found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(self.parts)}
@@ -58,18 +57,18 @@ def turn_request(
         raise CallError(f"{delivery}: now= must have a time zone, as in datetime.now(timezone.utc)")
     if reserve and delivery.state is None:
         raise CallError(f"{delivery}: reserve=True needs a state= column to tell reserved from sending")
-    check_texts(delivery, (by,))
+    if by is not None:
+        check_texts(delivery, (by,))
     names, row_type = ((), None) if returning is None else returned_columns(delivery, returning)
     state = DeliveryState.RESERVED if reserve else DeliveryState.SENDING
     parts = delivery.parts(key, tenant)
-    return TurnRequest(delivery, key, parts, by or default_actor(), state, names, row_type, now, tenant)
+    return TurnRequest(delivery, key, parts, by or default_actor(), state, names, row_type, now)
 
 
 def mark_values(
     turn: Turn, state: DeliveryState, error: str | None, now: datetime | None
 ) -> Mapping[str, Any]:
-    parts = turn.move.parts(turn.key, turn.tenant)
-    found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(parts)}
+    found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(turn.parts)}
     return found | {
         "fence": turn.fence,
         "state": str(state),

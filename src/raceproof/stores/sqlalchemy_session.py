@@ -132,11 +132,11 @@ class SqlalchemySession(Driver):
         self._database = Database(session.get_bind().dialect)
         self.dialect = self._database.dialect
         self.moves = SessionMoves(self._database.moves, session)
-        self._primitives = session_primitives(self.moves)
+        self._looking = session_primitives(self.moves)
 
     @property
     def primitives(self) -> Primitives:
-        return self._primitives
+        return self._looking
 
     @property
     def settled(self) -> bool:
@@ -166,11 +166,11 @@ class AsyncSqlalchemySession(AsyncDriver):
         self._database = Database(session.get_bind().dialect)
         self.dialect = self._database.dialect
         self.moves = SessionMoves(self._database.moves, session.sync_session)
-        self._primitives = session_primitives(self.moves)
+        self._looking = session_primitives(self.moves)
 
     @property
     def primitives(self) -> Primitives:
-        return self._primitives
+        return self._looking
 
     @property
     def settled(self) -> bool:
