@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -65,36 +67,38 @@ def passes(test: str, package: Path) -> bool:
     return done.returncode == 0
 
 
-def survives(mutation: Mutation, clean: Path, folder: Path) -> bool:
+def survives(mutation: Mutation, clean: Path) -> bool:
     """Whether the test stays green with the guard broken."""
-    copy = folder / "mutant" / "raceproof"
-    shutil.rmtree(copy.parent, ignore_errors=True)
-    shutil.copytree(clean, copy)
-    mutation.apply(copy)
-    return passes(mutation.test, copy)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "raceproof"
+        shutil.copytree(clean, copy)
+        mutation.apply(copy)
+        return passes(mutation.test, copy)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="only mutations whose name or file contains this text")
-    chosen = [one for one in mutations() if parser.parse_args().only in f"{one.name} {one.file}"]
-    survivors = []
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        clean = folder / "clean" / "raceproof"
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many tests run at once")
+    asked = parser.parse_args()
+    chosen = [one for one in mutations() if asked.only in f"{one.name} {one.file}"]
+    if stale := [one.name for one in chosen if one.places(PACKAGE) != 1]:
+        raise SystemExit("not in exactly one place of the source:\n" + "\n".join(stale))
+    survivors = 0
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
+        clean = Path(folder) / "raceproof"
         shutil.copytree(PACKAGE, clean, ignore=shutil.ignore_patterns("__pycache__"))
-        for test in dict.fromkeys(one.test for one in chosen):
-            if not passes(test, clean):
-                raise SystemExit(f"red before any mutation: {test}")
-        for number, mutation in enumerate(chosen, 1):
-            alive = survives(mutation, clean, folder)
-            print(
-                f"{number:3}/{len(chosen)}  {'SURVIVED' if alive else 'caught  '}  {mutation.promise:4} {mutation.name}",
-                flush=True,
-            )
-            if alive:
-                survivors.append(mutation)
-    print(f"{len(chosen) - len(survivors)} caught, {len(survivors)} survived")
+        tests = list(dict.fromkeys(one.test for one in chosen))
+        print(f"{len(tests)} tests without a mutation", flush=True)
+        green = dict(zip(tests, pool.map(partial(passes, package=clean), tests), strict=True))
+        if red := [test for test in tests if not green[test]]:
+            raise SystemExit("red before any mutation:\n" + "\n".join(red))
+        alive = pool.map(partial(survives, clean=clean), chosen)
+        for number, (mutation, stayed) in enumerate(zip(chosen, alive, strict=True), 1):
+            word = "SURVIVED" if stayed else "caught  "
+            print(f"{number:3}/{len(chosen)}  {word}  {mutation.promise:4} {mutation.name}", flush=True)
+            survivors += stayed
+    print(f"{len(chosen) - survivors} caught, {survivors} survived")
     return 1 if survivors else 0
 
 
