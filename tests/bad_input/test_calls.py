@@ -7,10 +7,29 @@ from uuid import UUID
 
 import pytest
 
-from raceproof import CallError, Lifecycle, Missing, Moved, Spec, bind, connect, move
-from tests.contract.grounds import Ground, RedisGround
+from raceproof import (
+    Arrival,
+    Attempts,
+    CallError,
+    Claim,
+    Delivery,
+    DeliveryState,
+    Inbox,
+    Leading,
+    Lease,
+    Lifecycle,
+    Missing,
+    Moved,
+    Spec,
+    Turn,
+    bind,
+    connect,
+    move,
+)
+from tests.contract.grounds import Ground, RedisGround, fresh_name
+from tests.contract.noon import NOON
 from tests.contract.orders import DECLARATION, orders
-from tests.fix_told import notes_of, told
+from tests.fix_told import notes_of, says_nothing_was_kept, told
 
 
 def rows(ground: Ground, **options: Any) -> Spec[str]:
@@ -125,6 +144,57 @@ async def test_a_missing_table_is_named(ground: Ground) -> None:
         await ground.db.read(order, "a")
     other = rows(ground)
     assert isinstance(await ground.db.move(other.moves["pack"], "a"), Moved)
+
+
+async def test_a_missing_table_is_named_whatever_is_decided_on_it(ground: Ground) -> None:
+    """Claims, deliveries, attempts, leases and events, with what was asked and that nothing is kept; not in Redis."""
+    if isinstance(ground, RedisGround):
+        return
+    spec = jobs_of_nobody()
+    claim, attempts = spec.claims["work"], Attempts(spec, owner="who", supersede=spec.moves["finish"])
+    delivery, lease = Delivery("picture", spec.table), Lease("bot", table=spec.table)
+    held = Claim("a", claim, 1, "ann", 1, "RUNNING", 0.0, None)
+    turn = Turn("a", delivery, ("a",), NOON, "ann", 1, DeliveryState.SENDING, False, 0.0)
+    leading = Leading(lease, "ann", 1, 0.0)
+    db = ground.db
+    calls: dict[str, Any] = {
+        "any row": lambda: db.claim(claim, 5),
+        "'b'": lambda: db.claim_one(claim, "b"),
+        "'a'": lambda: db.renew(held),
+        "Job.work of 'a'": lambda: db.release(held),
+        "work of 'a'": lambda: db.fail(held),
+        "picture of 'c'": lambda: db.take_turn(delivery, "c"),
+        "picture of 'a'": lambda: db.delivered(turn),
+        "picture of 'd'": lambda: db.resolve(delivery, "d", arrived=True),
+        "'eve'": lambda: db.start_attempt(attempts, "eve", "e"),
+        "bot of bob": lambda: db.lead(lease, "bob"),
+        "bot of ann": lambda: db.keep_leading(leading),
+        "of ann in": lambda: db.step_down(leading),
+        "event 'e-1'": lambda: db.receive(Inbox(spec.table), Arrival("shop", "e-1", b"{}", {}, None)),
+    }
+    for named, call in calls.items():
+        error = await told(call())
+        assert isinstance(error, Exception), named
+        assert says_nothing_was_kept(error), named
+        for part in (named, f"in table {spec.table}", "raceproof verify"):
+            assert part in notes_of(error)
+
+
+def jobs_of_nobody() -> Spec[str]:
+    """Work in a table that does not exist."""
+    return Lifecycle.from_dict(
+        {
+            "name": "Job",
+            "table": fresh_name("nowhere"),
+            "statuses": ["QUEUED", "RUNNING", "DONE"],
+            "moves": {
+                "start": {"from": ["QUEUED"], "to": "RUNNING"},
+                "requeue": {"from": ["RUNNING"], "to": "QUEUED"},
+                "finish": {"from": ["QUEUED", "RUNNING"], "to": "DONE"},
+            },
+            "claims": {"work": {"move": "start", "lease": 30, "back": "requeue"}},
+        }
+    )
 
 
 @pytest.mark.parametrize("lacking", ["packed_at", "rev", "status", "order_id"])

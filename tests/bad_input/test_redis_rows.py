@@ -30,6 +30,7 @@ from tests.contract.jobs import ALL_FORMS, jobs
 from tests.contract.jobs import put as put_jobs
 from tests.contract.noon import NOON, after
 from tests.contract.orders import orders
+from tests.contract.test_attempts import logins
 from tests.fix_told import says_nothing_was_kept
 
 
@@ -199,6 +200,30 @@ def test_a_turn_that_cannot_be_counted_is_not_taken(client: "redis.Redis") -> No
     with pytest.raises(redis.ResponseError):
         bind(client).take_turn(Delivery("picture", table, "job_id", attempts="tries"), "a", now=NOON)
     assert client.hgetall(f"{table}:a") == {"job_id": "a", "tries": "1.5"}
+
+
+@pytest.mark.parametrize("spoilt", ["revision", "history", "new history", "owned"])
+def test_an_attempt_that_cannot_be_begun_ends_none(client: "redis.Redis", spoilt: str) -> None:
+    """P9: an error, and the open one goes on, as if nobody had asked."""
+    attempts, login = logins(ground_of(client), history=True)
+    db: Store = bind(client)
+    db.start_attempt(attempts, "ann", "a1", now=NOON)
+    match spoilt:
+        case "revision":
+            client.hset(f"{login.table}:a1", "rev", "many")
+        case "history" | "new history":
+            of = f"{login.table}/history:{'a1' if spoilt == 'history' else 'a2'}"
+            client.delete(of)
+            client.set(of, "not a stream")
+        case _:
+            client.delete(f"{login.table}/owned:ann")
+            client.set(f"{login.table}/owned:ann", "not a set")
+    before = client.hgetall(f"{login.table}:a1")
+    with pytest.raises(redis.ResponseError) as refused:
+        db.start_attempt(attempts, "ann", "a2", now=after(1))
+    assert says_nothing_was_kept(refused.value)
+    assert client.hgetall(f"{login.table}:a1") == before
+    assert (client.get(f"{login.table}/active:ann"), client.exists(f"{login.table}:a2")) == ("a1", 0)
 
 
 def test_epochs_grow_beyond_what_a_float_can_count(client: "redis.Redis") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Arrival, Lifecycle, Schedules, Spec, Turn, bind, spec_of
+from raceproof import Arrival, Delivery, Inbox, Lease, Lifecycle, Schedules, Spec, Turn, bind, spec_of
 from raceproof.schema import attempt_index_ddl, claim_index_ddl
 from raceproof.testing import PostgresServer
 from tests.cli.conftest import Cli
@@ -42,8 +42,11 @@ def test_the_ddl_of_everything_installs_twice_and_verify_is_content(cli: Cli, sq
     bare = "\n".join(line for line in ddl.splitlines() if not line.startswith("--")) + "\n"
     run(sql_place, bare)
     run(sql_place, bare)
-    for spec in (Job, Line, logins.lifecycle, events.lifecycle):
+    for spec in (Job, Line, logins.lifecycle, events.lifecycle, pictures, logins, bot_lease, events):
         assert problems(sql_place, spec) == []
+    for thing in (Lease("bot", table="nowhere"), Inbox("nowhere"), Delivery("picture", "nowhere")):
+        ((what, _),) = problems(sql_place, thing)
+        assert what == "table nowhere does not exist"
 
 
 def test_one_target_is_printed_alone(cli: Cli) -> None:

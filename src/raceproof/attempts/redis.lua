@@ -56,14 +56,21 @@ end
 if before and open[before] then
   if fresh(found[2]) then return {word_of_open, before, pointed} end -- if: ttl not supersedes
   if true then return {word_of_open, before, pointed} end -- if: not ttl supersedes
+  ended = pointed
+end
+
+-- what can fail comes first, for a script that fails half-way is not undone: keys of another type, a revision that is no number
+redis.call('XLEN', stream) -- if: history
+redis.call('ZCARD', KEYS[2])
+if ended ~= '' then
+  local revision = ''
+  redis.call('XLEN', old_stream) -- if: history
+  revision = redis.call('HINCRBY', old, revision_column, 1) -- if: revision
   -- P9: a new attempt ends an open one, and never one that has ended
   redis.call('HSET', old, ended_fields)
-  local revision = ''
-  revision = redis.call('HINCRBY', old, revision_column, 1) -- if: revision
   note(old_stream, supersede, 'moved', before, superseded, revision) -- if: history
   redis.call('PEXPIRE', old, ended_ttl) -- if: expires
   redis.call('PEXPIRE', old_stream, ended_ttl) -- if: expires
-  ended = pointed
 end
 
 redis.call('HSET', row, new_fields)

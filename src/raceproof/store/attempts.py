@@ -37,7 +37,11 @@ class AttemptPrograms(Telling[D], Generic[D]):
         _check(attempts)
         asked = start_request(attempts, owner, key, tenant=self._of(attempts, owner), **options)
         started = time.monotonic()
-        answer = yield from self._driver.primitives.attempts.start(asked)
+        try:
+            answer = yield from self._driver.primitives.attempts.start(asked)
+        except Exception as error:
+            self._note(error, attempts, repr(owner))
+            raise
         self._tell_all("start", (answer,), asked.by, started)
         return answer
 

@@ -43,6 +43,9 @@ class ClaimOptions(TypedDict, total=False):
     """The time to use, for tests; the store's clock otherwise."""
 
 
+_GIVEN_BACK = "rows that were given back stay so, the same call again is safe"
+
+
 class ClaimPrograms(Telling[D], Generic[D]):
     """The programs behind the calls."""
 
@@ -63,6 +66,9 @@ class ClaimPrograms(Telling[D], Generic[D]):
                 f"raceproof: {claim}: rows that this call may have claimed are free after {asked.lease:g} s"
             )
             raise cause from None
+        except Exception as error:
+            self._note(error, claim, "any row", f"what it may have claimed is free after {asked.lease:g} s")
+            raise
         self._tell_all("claim", (*claims, *aside), asked.by, started)
         return self._with_rows(asked, claims) if asked.returning else claims
 
@@ -96,7 +102,11 @@ class ClaimPrograms(Telling[D], Generic[D]):
     def _claim_one(self, claim: Claimable[Any], key: Any, options: ClaimOptions) -> Program[Taking[Any]]:
         asked: ClaimRequest = claim_request(claim, tenant=self._tenant, **options)
         started = time.monotonic()
-        answer = yield from self._driver.primitives.claims.one(asked, key)
+        try:
+            answer = yield from self._driver.primitives.claims.one(asked, key)
+        except Exception as error:
+            self._note(error, claim, repr(key))
+            raise
         self._tell_all("claim", (answer,), asked.by, started)
         return asked.finished(answer) if asked.returning and isinstance(answer, Claim) else answer
 
@@ -114,7 +124,11 @@ class ClaimPrograms(Telling[D], Generic[D]):
             check_lease(claim, lease)
         started = time.monotonic()
         programs = self._driver.primitives.claims
-        answers = yield from programs.renew(found, lease, now, uuid4().hex)
+        try:
+            answers = yield from programs.renew(found, lease, now, uuid4().hex)
+        except Exception as error:
+            self._note(error, claim, _named(found), "what was renewed stays so, the same call again is safe")
+            raise
         self._tell_all("renew", answers, found[0].by, started)
         return answers
 
@@ -127,7 +141,11 @@ class ClaimPrograms(Telling[D], Generic[D]):
         check_now(found[0].move, now)
         started = time.monotonic()
         programs = self._driver.primitives.claims
-        answers = yield from programs.give_back(found, [0.0] * len(found), True, _kept(reason), now)
+        try:
+            answers = yield from programs.give_back(found, [0.0] * len(found), True, _kept(reason), now)
+        except Exception as error:
+            self._note(error, found[0].move, _named(found), _GIVEN_BACK)
+            raise
         self._tell_all("release", answers, found[0].by, started)
         return answers
 
@@ -144,18 +162,22 @@ class ClaimPrograms(Telling[D], Generic[D]):
         started = time.monotonic()
         answers: list[Any] = [None] * len(found)
         spent = [place for place, one in enumerate(found) if _is_spent(one)]
-        if spent:
-            ended = yield from self._exhaust([found[place] for place in spent], reason, now)
-            for place, answer in zip(spent, ended, strict=True):
-                answers[place] = answer
-        rest = [place for place in range(len(found)) if answers[place] is None]
-        if rest:
-            some = [found[place] for place in rest]
-            delays = [one.move.backoff.after(one.attempt) if delay is None else delay for one in some]
-            programs = self._driver.primitives.claims
-            given = yield from programs.give_back(some, delays, False, reason, now)
-            for place, answer in zip(rest, given, strict=True):
-                answers[place] = answer
+        try:
+            if spent:
+                ended = yield from self._exhaust([found[place] for place in spent], reason, now)
+                for place, answer in zip(spent, ended, strict=True):
+                    answers[place] = answer
+            rest = [place for place in range(len(found)) if answers[place] is None]
+            if rest:
+                some = [found[place] for place in rest]
+                delays = [one.move.backoff.after(one.attempt) if delay is None else delay for one in some]
+                programs = self._driver.primitives.claims
+                given = yield from programs.give_back(some, delays, False, reason, now)
+                for place, answer in zip(rest, given, strict=True):
+                    answers[place] = answer
+        except Exception as error:
+            self._note(error, found[0].move, _named(found), _GIVEN_BACK)
+            raise
         self._tell_all("fail", answers, found[0].by, started)
         return answers
 
@@ -178,7 +200,11 @@ class ClaimPrograms(Telling[D], Generic[D]):
             raise CallError(f"{claim}: offer takes several keys, not the one text {keys!r}")
         parts = all_key_parts(claim.lifecycle, keys, self._tenant)
         if parts:
-            yield from self._driver.primitives.claims.offer(claim, parts)
+            try:
+                yield from self._driver.primitives.claims.offer(claim, parts)
+            except Exception as error:
+                self._note(error, claim, f"{len(parts)} rows", "the same call again is safe")
+                raise
 
     def _add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> Program[None]:
         check_claimable(claim)
@@ -189,6 +215,10 @@ class ClaimPrograms(Telling[D], Generic[D]):
         asked = claim_request(claim, limit=limit, tenant=self._tenant, now=now)
         rows = yield from self._driver.primitives.claims.listed(asked)
         return held_claims(claim, rows)
+
+
+def _named(claims: Sequence[Claim[Any, Any]]) -> str:
+    return repr(claims[0].key) if len(claims) == 1 else f"{len(claims)} rows"
 
 
 def _kept(reason: str | None) -> str | None:

@@ -52,7 +52,11 @@ class DeliveryPrograms(Telling[D], Generic[D]):
     def _take_turn(self, delivery: Delivery, key: Key, options: TurnOptions) -> Program[TurnAnswer]:
         asked = turn_request(delivery, key, tenant=self._tenant, **options)
         started = time.monotonic()
-        answer = yield from self._driver.primitives.deliveries.take(asked)
+        try:
+            answer = yield from self._driver.primitives.deliveries.take(asked)
+        except Exception as error:
+            self._note(error, delivery, repr(key))
+            raise
         self._tell_all("deliver", (answer,), asked.by, started)
         return asked.finished(answer) if asked.returning and isinstance(answer, Turn) else answer
 
@@ -69,7 +73,11 @@ class DeliveryPrograms(Telling[D], Generic[D]):
         started = time.monotonic()
         turn = turn.latest
         why = writable(error) if error else None
-        answer = yield from self._driver.primitives.deliveries.mark(turn, state, why, now)
+        try:
+            answer = yield from self._driver.primitives.deliveries.mark(turn, state, why, now)
+        except Exception as failure:
+            self._note(failure, turn.move, repr(turn.key))
+            raise
         if isinstance(answer, Turn):
             turn.renewed(answer)
         self._tell_all("mark", (answer,), turn.by, started)
@@ -81,9 +89,12 @@ class DeliveryPrograms(Telling[D], Generic[D]):
         asked = turn_request(delivery, key, tenant=self._tenant, by=by, now=now)
         state = DeliveryState.DELIVERED if arrived else DeliveryState.FAILED
         started = time.monotonic()
-        answer = yield from self._driver.primitives.deliveries.resolve(
-            asked, state, f"resolved by {asked.by}"
-        )
+        programs = self._driver.primitives.deliveries
+        try:
+            answer = yield from programs.resolve(asked, state, f"resolved by {asked.by}")
+        except Exception as error:
+            self._note(error, delivery, repr(key))
+            raise
         self._tell_all("resolve", (answer,), asked.by, started)
         return answer
 

@@ -30,7 +30,13 @@ class InboxPrograms(Telling[D], Generic[D]):
             return []
         started = time.monotonic()
         # not knowing whether it was kept is a reason to be asked again, so it is an error here
-        answers = yield from reading(self._driver.primitives.inbox.receive(inbox, arrivals, now))
+        try:
+            answers = yield from self._driver.primitives.inbox.receive(inbox, arrivals, now)
+        except Exception as error:
+            self._note(
+                error, inbox, _named(arrivals), "events that were kept stay, the same call again is safe"
+            )
+            raise
         self._tell_all("receive", answers, None, started)
         return answers
 
@@ -42,6 +48,10 @@ class InboxPrograms(Telling[D], Generic[D]):
 
     def _inbox_events(self, inbox: Inbox, status: str, limit: int) -> Program[Rows]:
         return (yield from reading(self._driver.primitives.inbox.listed(inbox, status, limit)))
+
+
+def _named(arrivals: Sequence[Arrival]) -> str:
+    return f"event {arrivals[0][1]!r}" if len(arrivals) == 1 else f"{len(arrivals)} events"
 
 
 def _check(inbox: Inbox, one: Arrival) -> None:

@@ -27,7 +27,11 @@ class LeasePrograms(Telling[D], Generic[D]):
         check_texts(lease, (by,))
         holder = by or default_actor()
         started = time.monotonic()
-        answer = yield from self._driver.primitives.leases.acquire(lease, holder, session, locked, now)
+        try:
+            answer = yield from self._driver.primitives.leases.acquire(lease, holder, session, locked, now)
+        except Exception as error:
+            self._note(error, lease, holder)
+            raise
         self._tell_all("lead", (answer,), holder, started)
         return answer
 
@@ -36,18 +40,24 @@ class LeasePrograms(Telling[D], Generic[D]):
     ) -> Program[LeadAnswer]:
         _check_leading(leading)
         started = time.monotonic()
-        answer = yield from self._driver.primitives.leases.renew(
-            leading.move, leading.by, leading.epoch, now, session
-        )
+        programs = self._driver.primitives.leases
+        try:
+            answer = yield from programs.renew(leading.move, leading.by, leading.epoch, now, session)
+        except Exception as error:
+            self._note(error, leading.move, leading.by)
+            raise
         self._tell_all("lead", (answer,), leading.by, started)
         return answer
 
     def _step_down(self, leading: Leading, now: datetime | None) -> Program[StepDownAnswer]:
         _check_leading(leading)
         started = time.monotonic()
-        answer = yield from self._driver.primitives.leases.release(
-            leading.move, leading.by, leading.epoch, now
-        )
+        programs = self._driver.primitives.leases
+        try:
+            answer = yield from programs.release(leading.move, leading.by, leading.epoch, now)
+        except Exception as error:
+            self._note(error, leading.move, leading.by)
+            raise
         self._tell_all("step down", (answer,), leading.by, started)
         return answer
 

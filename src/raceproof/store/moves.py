@@ -16,7 +16,7 @@ from raceproof.predicate import Where, predicates
 from raceproof.spec import Move, Spec
 from raceproof.statement import Program
 from raceproof.store.telling import Telling
-from raceproof.verify import Finding, Trial, try_matrix, verify
+from raceproof.verify import Beside, Finding, Trial, try_matrix, verify
 
 S = TypeVar("S", bound=str)
 R = TypeVar("R")
@@ -85,12 +85,16 @@ class MovePrograms(Telling[D], Generic[D]):
                     asked = requests[0]
                     answers = yield from self._driver.moves.many(requests)
         except Exception as error:
-            self._note(error, move, "many rows", some=self._driver.dialect == "redis")
+            self._note(error, move, "many rows", "rows that moved stay moved, the same call again is safe")
             raise
         self._tell_all("move", answers, options.get("by"), started)
         if late:
             return [answer for answer in answers if not answer.won]
         return [asked.finished(answer) for answer in answers] if asked.returning else answers
+
+    def _verify(self, declared: Declared | Beside) -> Program[list[Finding]]:
+        thing = declared if isinstance(declared, Beside) else spec_of(declared)
+        return verify(self._driver.dialect, self._driver.moves.style, thing)
 
     def _listed(self, move: Move[Any], keys: Iterable[Key]) -> list[Key]:
         if isinstance(keys, str | bytes | Claim) or not isinstance(keys, Iterable):
@@ -214,9 +218,9 @@ class SyncMoves(MovePrograms[Driver]):
             look.history(self._driver.moves, spec_of(lifecycle), key, self._tenant, limit)
         )
 
-    def verify(self, lifecycle: Declared) -> list[Finding]:
-        """Compare the database with the declaration; reads only."""
-        return self._driver.run(verify(self._driver.dialect, self._driver.moves.style, spec_of(lifecycle)))
+    def verify(self, declared: Declared | Beside) -> list[Finding]:
+        """Compare the database with a lifecycle, delivery, lease, inbox or attempts; reads only."""
+        return self._driver.run(self._verify(declared))
 
     def try_matrix(self, lifecycle: Declared) -> list[Trial]:
         """Try every change of status against the installed guards, on rows that are made for it and never kept."""
@@ -284,11 +288,9 @@ class AsyncMoves(MovePrograms[AsyncDriver]):
             look.history(self._driver.moves, spec_of(lifecycle), key, self._tenant, limit)
         )
 
-    async def verify(self, lifecycle: Declared) -> list[Finding]:
-        """Compare the database with the declaration; reads only."""
-        return await self._driver.run(
-            verify(self._driver.dialect, self._driver.moves.style, spec_of(lifecycle))
-        )
+    async def verify(self, declared: Declared | Beside) -> list[Finding]:
+        """Compare the database with a lifecycle, delivery, lease, inbox or attempts; reads only."""
+        return await self._driver.run(self._verify(declared))
 
     async def try_matrix(self, lifecycle: Declared) -> list[Trial]:
         """Try every change of status against the installed guards, on rows that are made for it and never kept."""

@@ -52,16 +52,13 @@ class Telling(Generic[D]):
             for answer in answers:
                 self._tell(operation, answer, by, started)
 
-    def _note(self, error: Exception, move: Move[Any], what: str, some: bool = False) -> None:
+    def _note(self, error: Exception, declared: Any, what: str, some: str | None = None) -> None:
+        """Tell of a driver's error what was asked and what is kept; `some`: what may be kept of many rows on Redis."""
         if isinstance(error, AcknowledgementLost | Conflicted) and isinstance(error.__cause__, Exception):
             raise error.__cause__
         if not isinstance(error, CallError):
-            kept = (
-                "rows that moved stay moved, the same call again is safe"
-                if some
-                else "nothing of this call was kept"
-            )
+            kept = some if some and self._driver.dialect == "redis" else "nothing of this call was kept"
             error.add_note(
-                f"raceproof: {move} of {what} in table {move.lifecycle.table}: {kept}. "
+                f"raceproof: {declared} of {what} in table {declared.lifecycle.table}: {kept}. "
                 "`raceproof verify` compares the table with the declaration."
             )

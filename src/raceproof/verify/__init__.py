@@ -2,10 +2,11 @@
 
 from raceproof.verify.catalog import Catalog
 from raceproof.verify.finding import Finding, Trial
-from raceproof.verify.programs import try_matrix, verify, verify_thing
+from raceproof.verify.programs import Beside, try_matrix, verify
 from raceproof.verify.things import has_index, no_index, table_findings
 
 __all__ = [
+    "Beside",
     "Catalog",
     "Finding",
     "Trial",
@@ -14,5 +15,4 @@ __all__ = [
     "table_findings",
     "try_matrix",
     "verify",
-    "verify_thing",
 ]

@@ -15,21 +15,23 @@ from raceproof.verify.postgres import PostgresVerify
 from raceproof.verify.sqlite import SqliteVerify
 from raceproof.verify.things import owner_findings, table_findings
 
+Beside = Delivery | Attempts | Lease | Inbox
+"""What is declared beside lifecycles."""
 
-def verify(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Finding]]:
+
+def verify(dialect: str, style: Style, declared: Spec[Any] | Beside) -> Program[list[Finding]]:
     """Compare the database with the declaration; reads only."""
     if dialect == "redis":
-        return (yield from _nothing(spec))
-    checks = PostgresVerify(spec, style) if dialect == "postgres" else SqliteVerify(spec, style)
+        yield from ()
+        return [Finding("ok", f"{declared}: a hash has no schema, there is nothing that could have drifted")]
+    if not isinstance(declared, Spec):
+        return (yield from _beside(dialect, style, declared))
+    checks = PostgresVerify(declared, style) if dialect == "postgres" else SqliteVerify(declared, style)
     return (yield from reading(checks.findings()))
 
 
-def verify_thing(
-    dialect: str, style: Style, thing: Delivery | Attempts | Lease | Inbox
-) -> Program[list[Finding]]:
-    """The same for what is declared beside lifecycles; an inbox is looked at with the lifecycle that it has."""
-    if dialect == "redis":
-        return (yield from _nothing(thing))
+def _beside(dialect: str, style: Style, thing: Beside) -> Program[list[Finding]]:
+    """An inbox is looked at with the lifecycle that it has."""
     catalog = Catalog(dialect, style)
     found = yield from reading(table_findings(catalog, thing))
     match thing:
@@ -50,8 +52,3 @@ def try_matrix(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Tria
         raise CallError(f"{spec}: Redis has no triggers, so there are no guards to try")
     checks = PostgresVerify(spec, style) if dialect == "postgres" else SqliteVerify(spec, style)
     return (yield from reading(checks.trials()))
-
-
-def _nothing(thing: object) -> Program[list[Finding]]:
-    yield from ()
-    return [Finding("ok", f"{thing}: a hash has no schema, there is nothing that could have drifted")]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from raceproof import Attempts, CallError, Delivery, Inbox, Lease, Store
+from raceproof import CallError, Store
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import ExitCode
 from raceproof.cli.location import Location
@@ -14,7 +14,7 @@ from raceproof.cli.output import console, print_json, print_jsonl, printable
 from raceproof.cli.stores import open_store
 from raceproof.cli.things import BESIDE, WORDS, Target, find_declared
 from raceproof.spec import Spec
-from raceproof.verify import Finding, Trial, verify_thing
+from raceproof.verify import Beside, Finding, Trial
 from raceproof.verify.needed import table_of
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
@@ -100,11 +100,9 @@ def _examine(store: Store, spec: Spec[Any], matrix: bool) -> Report:
     return Report("lifecycle", spec.name, f"{spec.table}.{spec.column}", findings, trials, spec.hash)
 
 
-def _examine_beside(store: Store, target: Target[Delivery | Attempts | Lease | Inbox]) -> Report:
-    thing, driver = target.thing, store._driver
-    findings = driver.run(verify_thing(driver.dialect, driver.moves.style, thing))
-    what = WORDS[type(thing)]
-    return Report(what, target.name, f"{what}, {table_of(thing)}", findings, [])
+def _examine_beside(store: Store, target: Target[Beside]) -> Report:
+    what = WORDS[type(target.thing)]
+    return Report(what, target.name, f"{what}, {table_of(target.thing)}", store.verify(target.thing), [])
 
 
 def _data(report: Report) -> dict[str, Any]:
