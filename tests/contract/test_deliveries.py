@@ -1,89 +1,14 @@
-"""What a delivery promises on every store (L9; P5, P7, P14). No test here knows which store it runs on."""
+"""What a delivery promises on every store (L9; P4, P5, P14): turns. No test here knows which store it runs on."""
 
-import asyncio
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from raceproof import (
-    AsyncStore,
-    CallError,
-    Delivery,
-    Lifecycle,
-    Marked,
-    Missing,
-    NotSent,
-    NoTurn,
-    Spec,
-    Turn,
-    TurnLost,
-)
+from raceproof import CallError, Delivery, Lifecycle, Marked, Missing, NotSent, NoTurn, Turn, TurnLost
 from tests.contract.grounds import Ground, RedisGround, fresh_name
 from tests.contract.noon import NOON, after
-
-BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "all columns"])
-
-
-def pictures(ground: Ground, told: bool, **changes: Any) -> tuple[Delivery, Spec[str]]:
-    """A delivery on a table of its own, which has only two timestamps, or every column that can tell something."""
-    columns = (
-        {"state": "state", "holder": "sender", "error": "send_error", "attempts": "tries"} if told else {}
-    )
-    table = fresh_name("pictures")
-    delivery = Delivery("picture", table, **{"key": "job_id", **columns, **changes})
-    # the contract's grounds make tables from lifecycles; this one is there for its columns
-    moves = {
-        "a": {
-            "from": ["x"],
-            "to": "y",
-            "stamp": ["delivering_at", "delivered_at"],
-            "sets": list(columns.values()),
-        }
-    }
-    spec = Lifecycle.from_dict(
-        {
-            "name": "P",
-            "table": table,
-            "key": "job_id",
-            "statuses": ["x", "y"],
-            "column": "kind",
-            "moves": moves,
-        }
-    )
-    ground.table(spec, {"tries": "integer"} if told else None)
-    ground.put(spec, "a", "x")
-    return delivery, spec
-
-
-@asynccontextmanager
-async def once(ground: Ground, delivery: Delivery, key: str, probe: Any = None, **options: Any) -> Any:
-    """`deliver_once` of a sync or an async store."""
-    if probe is not None:
-        options["probe"] = probe.asked_async if isinstance(ground.db.store, AsyncStore) else probe.asked
-    block: Any = ground.db.store.deliver_once(delivery, key, **options)
-    if hasattr(block, "__aenter__"):
-        async with block as turn:
-            yield turn
-    else:
-        with block as turn:
-            yield turn
-
-
-class Probe:
-    """Asks the receiver: it arrived, it did not, or it cannot tell; or the asking itself fails."""
-
-    def __init__(self, found: bool | BaseException | None) -> None:
-        self.found = found
-
-    def asked(self, _: Turn) -> bool | None:
-        if isinstance(self.found, BaseException):
-            raise self.found
-        return self.found
-
-    async def asked_async(self, turn: Turn) -> bool | None:
-        return self.asked(turn)
+from tests.contract.pictures import BOTH, once, pictures
 
 
 @BOTH
@@ -135,49 +60,6 @@ async def test_whatever_a_receiver_says_its_refusal_frees_the_turn(ground: Groun
 
 
 @BOTH
-async def test_an_unknown_end_is_tried_again_with_the_same_key(ground: Ground, told: bool) -> None:
-    """Policy resend: a timeout in the send leaves the turn uncertain; the next one knows that it may have arrived."""
-    delivery, _ = pictures(ground, told)
-    with pytest.raises(TimeoutError):
-        async with once(ground, delivery, "a", now=NOON) as first:
-            raise TimeoutError
-    async with once(ground, delivery, "a", now=after(301)) as second:
-        assert isinstance(second, Turn)
-        assert (second.in_doubt, second.intent) == (True, first.intent)
-
-
-@BOTH
-async def test_held_unknowns_are_never_sent_again_until_somebody_has_looked(
-    ground: Ground, told: bool
-) -> None:
-    """Policy hold: at most once, and the unknown is shown."""
-    delivery, _ = pictures(ground, told, policy="hold")
-    with pytest.raises(TimeoutError):
-        async with once(ground, delivery, "a", now=NOON):
-            raise TimeoutError
-    for later in (301, 100_000):
-        held = await ground.db.take_turn(delivery, "a", now=after(later))
-        assert isinstance(held, NoTurn)
-        assert held.state == "uncertain"
-    assert isinstance(await ground.db.resolve(delivery, "a", arrived=False, by="ops", now=after(400)), Marked)
-    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(401)), Turn)
-
-
-@BOTH
-async def test_only_what_is_in_doubt_is_resolved(ground: Ground, told: bool) -> None:
-    """P7: neither what nobody has begun, nor what somebody is sending, nor what has arrived."""
-    delivery, spec = pictures(ground, told, policy="hold")
-    assert isinstance(await ground.db.resolve(delivery, "a", arrived=True, now=NOON), NoTurn)
-    assert ground.get(spec, "a")["delivered_at"] is None
-    turn = await ground.db.take_turn(delivery, "a", now=NOON)
-    for arrived in (True, False):
-        assert isinstance(await ground.db.resolve(delivery, "a", arrived=arrived, now=after(1)), NoTurn)
-    assert isinstance(await ground.db.delivered(turn, now=after(2)), Marked)
-    assert isinstance(await ground.db.resolve(delivery, "a", arrived=False, now=after(1000)), NoTurn)
-    assert ground.get(spec, "a")["delivered_at"] is not None
-
-
-@BOTH
 async def test_what_another_program_has_delivered_is_not_sent_again(ground: Ground, told: bool) -> None:
     """P7: also where it leaves the time at which it began."""
     delivery, spec = pictures(ground, told)
@@ -187,33 +69,6 @@ async def test_what_another_program_has_delivered_is_not_sent_again(ground: Grou
     assert isinstance(await ground.db.take_turn(delivery, "b", now=after(1000)), NoTurn)
     assert isinstance(await ground.db.resolve(delivery, "b", arrived=False, now=after(1000)), NoTurn)
     assert ground.get(spec, "b")["delivered_at"] == begun
-
-
-async def test_who_was_uncertain_may_still_say_that_it_arrived(ground: Ground) -> None:
-    """P7: an unknown end keeps the turn, so that a late answer of the receiver can end the doubt."""
-    delivery, spec = pictures(ground, True, policy="hold")
-    turn = await ground.db.take_turn(delivery, "a", now=NOON)
-    await ground.db.uncertain(turn, "no answer", now=after(1))
-    assert isinstance(await ground.db.delivered(turn, now=after(2)), Marked)
-    assert ground.get(spec, "a")["state"] == "delivered"
-
-
-@BOTH
-async def test_a_probe_is_asked_before_an_unknown_one_is_sent_again(ground: Ground, told: bool) -> None:
-    """It arrived: nothing is sent. It did not: it is sent. It cannot tell: it stays uncertain."""
-    for found, expected in ((True, "delivered"), (None, "uncertain"), (False, "sent")):
-        delivery, spec = pictures(ground, told, policy="probe")
-        with pytest.raises(TimeoutError):
-            async with once(ground, delivery, "a", probe=Probe(None), now=NOON):
-                raise TimeoutError
-        sent = False
-        async with once(ground, delivery, "a", probe=Probe(found), now=after(301)) as turn:
-            sent = turn.won
-        assert sent == (expected == "sent")
-        assert (ground.get(spec, "a")["delivered_at"] is not None) == (expected != "uncertain")
-        if expected == "uncertain":
-            assert isinstance(turn, NoTurn)
-            assert turn.state == "uncertain"
 
 
 @BOTH
@@ -261,127 +116,6 @@ def test_each_delivery_of_each_row_has_an_idempotency_key_of_its_own() -> None:
     assert one.intent("a") == Delivery("picture", "jobs").intent("a")
 
 
-async def test_a_crash_before_the_send_is_known_to_be_one(ground: Ground) -> None:
-    """Reserved is not sending: after the stale time it may be sent, even in mode hold, and it is not in doubt."""
-    delivery, _ = pictures(ground, True, policy="hold")
-    turn = await ground.db.take_turn(delivery, "a", reserve=True, now=NOON)
-    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(10)), NoTurn)
-    again = await ground.db.take_turn(delivery, "a", reserve=True, now=after(301))
-    assert isinstance(again, Turn)
-    assert again.in_doubt is False
-    assert isinstance(await ground.db.sending(turn, now=after(302)), TurnLost)
-    sending = await ground.db.sending(again, now=after(302))
-    assert isinstance(sending, Turn)
-    assert isinstance(await ground.db.delivered(sending, now=after(303)), Marked)
-
-
-@pytest.mark.parametrize("policy", ["resend", "probe"])
-async def test_the_doubt_about_a_try_outlives_a_turn_that_was_only_reserved(
-    ground: Ground, policy: Any
-) -> None:
-    """P7: who reserves has sent nothing, but the one before may have; so the third one is in doubt as the second was."""
-    delivery, spec = pictures(ground, True, policy=policy)
-    first = await ground.db.take_turn(delivery, "a", now=NOON)
-    await ground.db.uncertain(first, "no answer", now=NOON)
-    second = await ground.db.take_turn(delivery, "a", reserve=True, now=after(1))
-    assert (second.in_doubt, second.state, ground.get(spec, "a")["state"]) == (True, "sending", "sending")
-    waiting = await ground.db.take_turn(delivery, "a", now=after(2))
-    assert isinstance(waiting, NoTurn)
-    third = await ground.db.take_turn(delivery, "a", reserve=True, now=after(302))
-    assert isinstance(third, Turn)
-    assert third.in_doubt
-    assert isinstance(await ground.db.delivered(third, now=after(303)), Marked)
-
-
-@pytest.mark.parametrize("policy", ["resend", "probe"])
-async def test_a_clean_failure_does_not_end_the_doubt_about_the_try_before(
-    ground: Ground, policy: Any
-) -> None:
-    """P7: this one was surely not sent, that one nobody knows of; the next may follow at once, and knows it."""
-    delivery, spec = pictures(ground, True, policy=policy)
-    first = await ground.db.take_turn(delivery, "a", now=NOON)
-    await ground.db.uncertain(first, "no answer", now=NOON)
-    second = await ground.db.take_turn(delivery, "a", now=after(1))
-    ended = await ground.db.not_sent(await ground.db.sending(second, now=after(2)), "refused", now=after(2))
-    assert isinstance(ended, Marked)
-    assert (ended.state, ground.get(spec, "a")["send_error"]) == ("uncertain", "refused")
-    third = await ground.db.take_turn(delivery, "a", now=after(3))
-    assert isinstance(third, Turn)
-    assert third.in_doubt
-
-
-async def test_with_two_timestamps_a_probe_is_asked_again_after_the_stale_time(ground: Ground) -> None:
-    """They cannot tell a clean failure from an unknown end: so the row stays as it is, and is in doubt later."""
-    delivery, spec = pictures(ground, False, policy="probe")
-    await ground.db.take_turn(delivery, "a", now=NOON)
-    second = await ground.db.take_turn(delivery, "a", now=after(301))
-    assert second.in_doubt
-    await ground.db.not_sent(second, now=after(302))
-    assert ground.get(spec, "a")["delivering_at"] is not None
-    third = await ground.db.take_turn(delivery, "a", now=after(602))
-    assert isinstance(third, Turn)
-    assert third.in_doubt
-
-
-@BOTH
-async def test_who_resends_need_not_wait_after_a_clean_failure(ground: Ground, told: bool) -> None:
-    """A failure clears the lock, whoever had it before."""
-    delivery, _ = pictures(ground, told)
-    await ground.db.take_turn(delivery, "a", now=NOON)
-    second = await ground.db.take_turn(delivery, "a", now=after(301))
-    await ground.db.not_sent(second, now=after(302))
-    assert isinstance(await ground.db.take_turn(delivery, "a", now=after(303)), Turn)
-
-
-@BOTH
-@pytest.mark.parametrize("reserve", [False, True])
-async def test_a_probe_that_fails_leaves_the_delivery_uncertain(
-    ground: Ground, told: bool, reserve: bool
-) -> None:
-    """It is asked again before anything is sent, and its word settles the doubt."""
-    delivery, spec = pictures(ground, told, policy="probe")
-    options = {"reserve": True} if reserve and told else {}
-    await ground.db.take_turn(delivery, "a", now=NOON)
-    for number, broken in enumerate((ConnectionError("is down"), asyncio.CancelledError(), NotSent("?"))):
-        with pytest.raises(type(broken)):
-            async with once(
-                ground, delivery, "a", probe=Probe(broken), now=after(301 * (number + 1)), **options
-            ):
-                raise AssertionError("nothing is sent")
-        if told:
-            assert ground.get(spec, "a")["state"] == "uncertain"
-    with pytest.raises(NotSent):
-        async with once(ground, delivery, "a", probe=Probe(False), now=after(2000), **options) as turn:
-            raise NotSent("refused")
-    assert (turn.won, turn.in_doubt) == (True, False)
-    later = await ground.db.take_turn(delivery, "a", now=after(2001))
-    assert isinstance(later, Turn)
-    assert not later.in_doubt
-
-
-@pytest.mark.parametrize("policy", ["resend", "hold", "probe"])
-@pytest.mark.parametrize("state", [None, "ready"])
-async def test_a_row_that_was_begun_before_it_had_a_state_is_in_doubt(
-    ground: Ground, policy: Any, state: str | None
-) -> None:
-    """P7: somebody took the turn and is gone, and no word says that nothing was sent."""
-    delivery, spec = pictures(ground, True, policy=policy)
-    for key in ("old", "other"):
-        ground.put(spec, key, "x", state=state)
-        assert isinstance(await ground.db.take_turn(replace(delivery, state=None), key, now=NOON), Turn)
-    assert ground.get(spec, "old")["state"] == state
-    assert isinstance(await ground.db.take_turn(delivery, "old", now=after(299)), NoTurn)
-    answer = await ground.db.take_turn(delivery, "old", now=after(301))
-    if policy == "hold":
-        assert isinstance(answer, NoTurn)
-        assert answer.state == "uncertain"
-    else:
-        assert isinstance(answer, Turn)
-        assert answer.in_doubt
-    assert isinstance(await ground.db.resolve(delivery, "other", arrived=True, now=after(301)), Marked)
-    assert ground.get(spec, "other")["state"] == "delivered"
-
-
 async def test_a_long_send_renews_its_turn(ground: Ground) -> None:
     """The turn that comes back is the same one with a new fence; whoever has the old one means it too."""
     delivery, _ = pictures(ground, False)
@@ -415,69 +149,6 @@ async def test_a_send_that_cannot_be_marked_is_warned_of(
     async with once(ground, delivery, "a", now=NOON):
         assert isinstance(await ground.db.take_turn(delivery, "a", now=after(301)), Turn)
     assert "could not be marked" in caplog.text
-
-
-async def test_a_cancelled_send_is_uncertain(ground: Ground) -> None:
-    """P14: nobody knows what the receiver got."""
-    delivery, spec = pictures(ground, True)
-    with pytest.raises(asyncio.CancelledError):
-        async with once(ground, delivery, "a", now=NOON):
-            raise asyncio.CancelledError
-    assert ground.get(spec, "a")["state"] == "uncertain"
-
-
-async def test_a_probe_may_keep_its_turn_alive_and_what_it_says_counts_for_the_newest(ground: Ground) -> None:
-    """A long look at the receiver begins the turn anew; after it, the send can be marked."""
-    delivery, spec = pictures(ground, True, policy="probe")
-    await ground.db.take_turn(delivery, "a", now=NOON)
-
-    class Renewing(Probe):
-        async def asked_async(self, turn: Turn) -> bool | None:
-            await ground.db.sending(turn, now=after(310))
-            return False
-
-        def asked(self, turn: Turn) -> bool | None:
-            store: Any = ground.db.store
-            store.sending(turn, now=after(310))
-            return False
-
-    async with once(ground, delivery, "a", Renewing(False), by="me", now=after(301)) as turn:
-        assert (turn.won, turn.in_doubt) == (True, False)
-    assert ground.get(spec, "a")["state"] == "delivered"
-
-
-@pytest.mark.parametrize("found", [True, False, None])
-async def test_who_was_replaced_while_it_asked_is_told_so(ground: Ground, found: bool | None) -> None:
-    """Whatever the receiver says, it is not this one's turn any more, and it does not send."""
-    delivery, spec = pictures(ground, True, policy="probe")
-    await ground.db.take_turn(delivery, "a", now=NOON)
-
-    class Replaced(Probe):
-        async def asked_async(self, turn: Turn) -> bool | None:
-            await ground.db.take_turn(delivery, "a", by="second", now=after(1000))
-            return found
-
-        def asked(self, turn: Turn) -> bool | None:
-            store: Any = ground.db.store
-            store.take_turn(delivery, "a", by="second", now=after(1000))
-            return found
-
-    async with once(ground, delivery, "a", Replaced(None), by="first", now=after(301)) as turn:
-        assert isinstance(turn, NoTurn)
-        assert turn.by == "second"
-    row = ground.get(spec, "a")
-    assert (row["state"], row["sender"]) == ("sending", "second")
-
-
-async def test_a_probe_that_says_neither_yes_nor_no_is_an_error(ground: Ground) -> None:
-    """Something that is only true by chance does not count as having arrived."""
-    delivery, spec = pictures(ground, True, policy="probe")
-    await ground.db.take_turn(delivery, "a", now=NOON)
-    said: Any = {"arrived": False}
-    with pytest.raises(CallError, match="True, False or None"):
-        async with once(ground, delivery, "a", Probe(said), now=after(301)):
-            raise AssertionError("it is not sent")
-    assert (ground.get(spec, "a")["state"], ground.get(spec, "a")["delivered_at"]) == ("uncertain", None)
 
 
 async def test_rows_that_are_not_there_and_calls_that_cannot_be(ground: Ground) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from raceproof import Delivery, DeliveryState, Marked, NoTurn, Spec, Store, Turn, connect
-from tests.contract.test_deliveries import pictures
+from tests.contract.pictures import pictures
 from tests.crash.actors import Actor, Outside, Stage
 from tests.crash.waiting import until
 from tests.race.beside import beside

@@ -29,8 +29,8 @@ from raceproof import (
 )
 from raceproof.testing import Proxy
 from tests.contract.grounds import fresh_name
+from tests.contract.pictures import pictures
 from tests.contract.test_attempts import logins
-from tests.contract.test_deliveries import pictures
 from tests.crash.test_claims import LEASE, prepared
 from tests.crash.waiting import until
 from tests.fix_told import notes_of

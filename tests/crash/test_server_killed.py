@@ -19,8 +19,8 @@ from raceproof import (
 )
 from raceproof.testing import Server, postgres, valkey
 from tests.contract.grounds import fresh_name
+from tests.contract.pictures import pictures
 from tests.contract.test_attempts import logins
-from tests.contract.test_deliveries import pictures
 from tests.crash.actors import Outside, Stage
 from tests.crash.mortal import Patient, place_of, through_two_crashes
 from tests.crash.test_claims import account, prepared

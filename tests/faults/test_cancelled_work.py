@@ -17,8 +17,8 @@ from raceproof import Arrival, AsyncStore, Delivery, Leading, Started, Turn
 from tests.contract.grounds import Ground, asked_ground
 from tests.contract.jobs import jobs, put
 from tests.contract.noon import NOON, after
+from tests.contract.pictures import pictures
 from tests.contract.test_attempts import logins
-from tests.contract.test_deliveries import pictures
 from tests.contract.test_inbox import an_inbox
 from tests.contract.test_leases import a_lease
 from tests.faults.fix_cancel import at_last, cancelled_at

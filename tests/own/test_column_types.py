@@ -10,7 +10,7 @@ import pytest
 from raceproof import DeliveryState, Moved, Turn
 from tests.contract.noon import NOON, after
 from tests.contract.orders import orders
-from tests.contract.test_deliveries import pictures
+from tests.contract.pictures import pictures
 from tests.own.fix_kinds import Case
 
 KINDS = (

@@ -11,7 +11,7 @@ from raceproof import AsyncStore, Marked, Turn, bind
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.jobs import jobs, put
-from tests.contract.test_deliveries import pictures
+from tests.contract.pictures import pictures
 from tests.fix_waiting import until_blocked
 
 

@@ -7,8 +7,8 @@ import pytest
 from raceproof import Arrival, Attempts, Claim, Inbox, Leading, Lease, Lost, Started, Turn
 from tests.contract.grounds import fresh_name
 from tests.contract.jobs import FORMS, jobs
+from tests.contract.pictures import pictures
 from tests.contract.test_attempts import logins
-from tests.contract.test_deliveries import pictures
 from tests.own.fix_kinds import IN_TRANSACTION, Case
 
 pytestmark = pytest.mark.parametrize("case", IN_TRANSACTION, indirect=True)

@@ -11,7 +11,7 @@ from raceproof import Claim, Lost, Marked, Turn
 from tests.contract.grounds import Caller, SqliteGround
 from tests.contract.jobs import ALL_FORMS, jobs
 from tests.contract.noon import NOON, after
-from tests.contract.test_deliveries import BOTH, pictures
+from tests.contract.pictures import BOTH, pictures
 from tests.own.fix_connections import Own, Sqlite
 from tests.own.fix_django import django_on_sqlite
 

@@ -7,7 +7,7 @@ import pytest
 
 from raceproof import Delivery, DeliveryState, Marked, NoTurn, Spec, Turn, TurnLost, connect
 from tests.contract.noon import NOON, after
-from tests.contract.test_deliveries import pictures
+from tests.contract.pictures import pictures
 from tests.race.beside import beside, write
 from tests.race.places import Place
 from tests.race.processes import Barrier, race

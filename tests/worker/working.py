@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from raceproof import AsyncStore, Spec, Worker
+from raceproof import AsyncStore, Claim, Spec, Worker
 from raceproof.look import HeldClaim
 from tests.contract.grounds import Ground
 
@@ -42,3 +42,12 @@ async def until_renewed(ground: Ground, job: Spec[str], key: str) -> None:
 
 def statuses(ground: Ground, job: Spec[str], keys: list[str]) -> Counter[Any]:
     return Counter(ground.get(job, key)["status"] for key in keys)
+
+
+def seen_by(seen: list[str]) -> Any:
+    """A plain handler that keeps the keys of what it was given."""
+
+    def handle(claim: Claim[Any, Any]) -> None:
+        seen.append(claim.key)
+
+    return handle
