@@ -17,7 +17,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from bench import bulk, claims, concurrent, growth, peers, pgbench, report, single, watched
+from bench import bulk, claims, concurrent, decisions, growth, peers, pgbench, report, single, watched
 from bench.intake import compare as intake
 from bench.machine import describe
 from bench.queues import compare as queues
@@ -84,7 +84,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _comparisons(world: World) -> Iterator[Comparison]:
-    for module in (single, watched, concurrent, pgbench, bulk, growth, claims, peers):
+    for module in (single, watched, concurrent, pgbench, bulk, growth, claims, decisions, peers):
         yield from module.comparisons(world)
     yield from queues.comparisons(world, ours_of_queues)
     yield from intake.comparisons(world)
