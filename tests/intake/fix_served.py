@@ -174,9 +174,13 @@ class Connection:
         )
 
     async def is_closed(self) -> None:
-        """The other end says nothing more and closes, impolitely if there are bytes that it has not read."""
+        """The other end says nothing more and closes, impolitely if there are bytes that it has not read.
+
+        Long before it would be closed for its silence.
+        """
         try:
-            assert await self.reader.read(1) == b""
+            async with asyncio.timeout(20):
+                assert await self.reader.read(1) == b""
         except ConnectionError:
             pass
 
