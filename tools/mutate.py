@@ -21,6 +21,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "raceproof"
 
 
+class NotRun(Exception):
+    """The test could not even be run, so that it proves nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutation:
     """One guard, how to break it, and the test that must notice."""
@@ -63,17 +67,20 @@ def passes(test: str, package: Path) -> bool:
     ]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode not in (0, 1):
-        raise SystemExit(f"the test could not be run: {test}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        raise NotRun(f"{test}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.returncode == 0
 
 
-def survives(mutation: Mutation, clean: Path) -> bool:
-    """Whether the test stays green with the guard broken."""
+def end_of(mutation: Mutation, clean: Path) -> str:
+    """What became of a mutation: caught if the test turns red with the guard broken."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "raceproof"
         shutil.copytree(clean, copy)
         mutation.apply(copy)
-        return passes(mutation.test, copy)
+        try:
+            return "SURVIVED" if passes(mutation.test, copy) else "caught"
+        except NotRun as error:
+            return f"NOT RUN: {error}"
 
 
 def main() -> int:
@@ -84,7 +91,7 @@ def main() -> int:
     chosen = [one for one in mutations() if asked.only in f"{one.name} {one.file}"]
     if stale := [one.name for one in chosen if one.places(PACKAGE) != 1]:
         raise SystemExit("not in exactly one place of the source:\n" + "\n".join(stale))
-    survivors = 0
+    caught = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
         clean = Path(folder) / "raceproof"
         shutil.copytree(PACKAGE, clean, ignore=shutil.ignore_patterns("__pycache__"))
@@ -93,13 +100,12 @@ def main() -> int:
         green = dict(zip(tests, pool.map(partial(passes, package=clean), tests), strict=True))
         if red := [test for test in tests if not green[test]]:
             raise SystemExit("red before any mutation:\n" + "\n".join(red))
-        alive = pool.map(partial(survives, clean=clean), chosen)
-        for number, (mutation, stayed) in enumerate(zip(chosen, alive, strict=True), 1):
-            word = "SURVIVED" if stayed else "caught  "
-            print(f"{number:3}/{len(chosen)}  {word}  {mutation.promise:4} {mutation.name}", flush=True)
-            survivors += stayed
-    print(f"{len(chosen) - survivors} caught, {survivors} survived")
-    return 1 if survivors else 0
+        ends = pool.map(partial(end_of, clean=clean), chosen)
+        for number, (mutation, end) in enumerate(zip(chosen, ends, strict=True), 1):
+            print(f"{number:3}/{len(chosen)}  {mutation.promise:4} {mutation.name}: {end}", flush=True)
+            caught += end == "caught"
+    print(f"{caught} of {len(chosen)} caught")
+    return 0 if caught == len(chosen) else 1
 
 
 if __name__ == "__main__":

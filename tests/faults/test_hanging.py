@@ -1,6 +1,7 @@
 """A connection on which nothing is heard any more costs the call that was on it, and not the store (P13, P14; L11)."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 import redis
@@ -18,6 +20,7 @@ from raceproof.testing import PostgresServer, ValkeyServer
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders
 from tests.faults.fix_cancel import cancelled_at
+from tests.fix_waiting import until
 
 _names = count(1)
 PATIENCE = 0.3
@@ -64,7 +67,10 @@ class Shop:
         finally:
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
-            self._beside.close()
+            self.close()
+
+    def close(self) -> None:
+        self._beside.close()
 
 
 @pytest.mark.parametrize("how", ["alone", "together", "searching"])
@@ -89,6 +95,33 @@ async def test_who_gives_up_on_a_dead_connection_leaves_it_to_nobody(
                         await call()
             async with asyncio.timeout(10):
                 assert await call() == expected
+
+
+async def test_whatever_a_dead_connection_raises_it_is_closed_and_nobody_hears_of_it(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what asyncpg raises of a connection that is closed under it: an AttributeError."""
+    unheard: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: unheard.append(told))
+    asking = asyncpg.Connection.fetchval
+
+    async def closed_under_it(self: Any, query: str, *rest: Any, **options: Any) -> Any:
+        if query == "SELECT 1":
+            raise AttributeError("'NoneType' object has no attribute 'bind_execute'")
+        return await asking(self, query, *rest, **options)
+
+    monkeypatch.setattr(asyncpg.Connection, "fetchval", closed_under_it)
+    name = f"hanging-{next(_names)}"
+    async with connect(postgres_server.url, server_settings={"application_name": name}) as db:
+        shop = Shop(postgres_server, db, name)
+        await db.history(shop.order, "k1")
+        before = set(shop.sessions())
+        assert await cancelled_at(db.history(shop.order, "k1"), 1)
+        await until(lambda: not before <= set(shop.sessions()), "it is closed")
+        assert await shop.move() == "moved"
+        shop.close()
+    gc.collect()
+    assert not unheard
 
 
 @pytest.mark.parametrize("kind", ["bound", "one-connection", "connect"])

@@ -118,9 +118,11 @@ class WarmPostgres(AsyncDriver):
 
     def _keep(self, connection: _Own) -> None:
         """For the next call; unless the store was closed meanwhile, or there is a transaction that nobody would end."""
+        if connection.is_closed:
+            return
         if self._closed or not connection.settled:
             connection.terminate()
-        elif not connection.is_closed:
+        else:
             self._idle.append(connection)
 
     def _give_up(self, connection: _Own) -> None:
@@ -133,10 +135,13 @@ class WarmPostgres(AsyncDriver):
         try:
             if connection.settled:
                 await connection.answer()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except (
+            Exception
+        ) as error:  # of any kind: asyncpg has no word for a connection that we close meanwhile
             log.info("a connection of which nothing was heard is closed: %s", type(error).__name__)
             connection.terminate()
-        self._keep(connection)
+        else:
+            self._keep(connection)
 
     async def listen(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
         """On a connection of its own; behind a transaction pooler there are no notifications, so polling has to do."""
