@@ -135,9 +135,8 @@ class WarmPostgres(AsyncDriver):
         try:
             if connection.settled:
                 await connection.answer()
-        except (
-            Exception
-        ) as error:  # of any kind: asyncpg has no word for a connection that we close meanwhile
+        except Exception as error:
+            # of any kind: asyncpg has no word for a connection that is closed under it
             log.info("a connection of which nothing was heard is closed: %s", type(error).__name__)
             connection.terminate()
         else:
