@@ -1,6 +1,7 @@
 """Calls that do not fit the declaration or the database: refused before anything is sent, or with the driver's error."""
 
 import sqlite3
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -178,6 +179,9 @@ async def test_a_missing_table_is_named_whatever_is_decided_on_it(ground: Ground
         assert says_nothing_was_kept(error), named
         for part in (named, f"in table {spec.table}", "raceproof verify"):
             assert part in notes_of(error)
+    error = await told(db.fail([held, replace(held, key="b")]))
+    assert "2 rows" in notes_of(error)
+    assert "what was changed stays so" in notes_of(error)
 
 
 def jobs_of_nobody() -> Spec[str]:

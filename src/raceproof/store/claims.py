@@ -43,9 +43,6 @@ class ClaimOptions(TypedDict, total=False):
     """The time to use, for tests; the store's clock otherwise."""
 
 
-_GIVEN_BACK = "rows that were given back stay so, the same call again is safe"
-
-
 class ClaimPrograms(Telling[D], Generic[D]):
     """The programs behind the calls."""
 
@@ -67,7 +64,8 @@ class ClaimPrograms(Telling[D], Generic[D]):
             )
             raise cause from None
         except Exception as error:
-            self._note(error, claim, "any row", f"what it may have claimed is free after {asked.lease:g} s")
+            kept = self._kept_of_many(f"what it may have claimed is free after {asked.lease:g} s")
+            self._note(error, claim, "any row", kept)
             raise
         self._tell_all("claim", (*claims, *aside), asked.by, started)
         return self._with_rows(asked, claims) if asked.returning else claims
@@ -127,7 +125,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
         try:
             answers = yield from programs.renew(found, lease, now, uuid4().hex)
         except Exception as error:
-            self._note(error, claim, _named(found), "what was renewed stays so, the same call again is safe")
+            self._note_of_claims(error, found)
             raise
         self._tell_all("renew", answers, found[0].by, started)
         return answers
@@ -144,7 +142,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
         try:
             answers = yield from programs.give_back(found, [0.0] * len(found), True, _kept(reason), now)
         except Exception as error:
-            self._note(error, found[0].move, _named(found), _GIVEN_BACK)
+            self._note_of_claims(error, found)
             raise
         self._tell_all("release", answers, found[0].by, started)
         return answers
@@ -176,10 +174,18 @@ class ClaimPrograms(Telling[D], Generic[D]):
                 for place, answer in zip(rest, given, strict=True):
                     answers[place] = answer
         except Exception as error:
-            self._note(error, found[0].move, _named(found), _GIVEN_BACK)
+            self._note_of_claims(error, found)
             raise
         self._tell_all("fail", answers, found[0].by, started)
         return answers
+
+    def _note_of_claims(self, error: Exception, claims: Sequence[Claim[Any, Any]]) -> None:
+        """Many claims may be changed by several statements, each of which stays."""
+        if len(claims) == 1:
+            self._note(error, claims[0].move, repr(claims[0].key))
+        else:
+            kept = "what was changed stays so, the same call again is safe"
+            self._note(error, claims[0].move, f"{len(claims)} rows", kept)
 
     def _exhaust(
         self, claims: Sequence[Claim[Any, Any]], reason: str | None, now: datetime | None
@@ -215,10 +221,6 @@ class ClaimPrograms(Telling[D], Generic[D]):
         asked = claim_request(claim, limit=limit, tenant=self._tenant, now=now)
         rows = yield from self._driver.primitives.claims.listed(asked)
         return held_claims(claim, rows)
-
-
-def _named(claims: Sequence[Claim[Any, Any]]) -> str:
-    return repr(claims[0].key) if len(claims) == 1 else f"{len(claims)} rows"
 
 
 def _kept(reason: str | None) -> str | None:

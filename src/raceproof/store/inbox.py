@@ -33,9 +33,8 @@ class InboxPrograms(Telling[D], Generic[D]):
         try:
             answers = yield from self._driver.primitives.inbox.receive(inbox, arrivals, now)
         except Exception as error:
-            self._note(
-                error, inbox, _named(arrivals), "events that were kept stay, the same call again is safe"
-            )
+            kept = self._kept_of_many("events that were received stay so, the same call again is safe")
+            self._note(error, inbox, _named(arrivals), kept)
             raise
         self._tell_all("receive", answers, None, started)
         return answers

@@ -85,7 +85,8 @@ class MovePrograms(Telling[D], Generic[D]):
                     asked = requests[0]
                     answers = yield from self._driver.moves.many(requests)
         except Exception as error:
-            self._note(error, move, "many rows", "rows that moved stay moved, the same call again is safe")
+            kept = self._kept_of_many("rows that moved stay moved, the same call again is safe")
+            self._note(error, move, "many rows", kept)
             raise
         self._tell_all("move", answers, options.get("by"), started)
         if late:

@@ -11,6 +11,8 @@ from raceproof.statement import AcknowledgementLost, Conflicted
 
 D = TypeVar("D", bound=Driver | AsyncDriver)
 
+NOTHING_KEPT = "nothing of this call was kept"
+
 
 class Telling(Generic[D]):
     """A driver, a tenant, and the one place where the calls of a store tell their events."""
@@ -52,12 +54,15 @@ class Telling(Generic[D]):
             for answer in answers:
                 self._tell(operation, answer, by, started)
 
-    def _note(self, error: Exception, declared: Any, what: str, some: str | None = None) -> None:
-        """Tell of a driver's error what was asked and what is kept; `some`: what may be kept of many rows on Redis."""
+    def _kept_of_many(self, some: str) -> str:
+        """What is kept of many rows when a call fails: on Redis each is decided alone, in SQL all in one statement."""
+        return some if self._driver.dialect == "redis" else NOTHING_KEPT
+
+    def _note(self, error: Exception, declared: Any, what: str, kept: str = NOTHING_KEPT) -> None:
+        """Tell of a driver's error what was asked, and what is kept of it."""
         if isinstance(error, AcknowledgementLost | Conflicted) and isinstance(error.__cause__, Exception):
             raise error.__cause__
         if not isinstance(error, CallError):
-            kept = some if some and self._driver.dialect == "redis" else "nothing of this call was kept"
             error.add_note(
                 f"raceproof: {declared} of {what} in table {declared.lifecycle.table}: {kept}. "
                 "`raceproof verify` compares the table with the declaration."
