@@ -67,7 +67,7 @@ bench-short: $(VENV)/.project ## The same in about seven minutes, with less prec
 explore: $(VENV)/.project ## Try every schedule of the promise packs, up to their limits, and print the certificates
 	$(BIN)/python -m raceproof.testing.packs $(ARGS)
 
-certificates: $(VENV)/.project ## All of that, stores compared and guards broken: writes docs/certificates.md, in about 20 minutes
+certificates: $(VENV)/.project ## All of that, stores compared and guards broken: writes docs/certificates.md, in about 5 minutes
 	$(BIN)/python -m tools.certify $(ARGS)
 
 bench-explorer: $(PEERS)/.project ## How many schedules a second, beside what else explores Python

@@ -1,6 +1,6 @@
 """Write docs/certificates.md: what was exhausted, how stores compare, and which broken guards are found.
 
-`make certificates`; takes about twenty minutes on two cores. Each part can be done by itself (`--part packs`); what was
+`make certificates`; takes about five minutes on two cores. Each part can be done by itself (`--part packs`); what was
 found is kept in docs/certificates.json. Fails if a pack does, a store differs, or a mutant survives.
 """
 
@@ -50,14 +50,15 @@ Schedules that were explored on SQLite, run call by call on another store, every
 
 ## Broken guards, found
 
-Every mutation of [the list](promises.md) that is about P1–P14, and the pack that notices it, with the smallest schedule.
-`make mutate-explored` does it again.
+Those mutations of [the list](promises.md) that a pack notices too, and not only a test, with the smallest schedule. Packs
+make no bad input, have no drivers and no HTTP, and explore one open transaction at a time. `make mutate-explored` does it
+again.
 
 | promise | what was broken | pack | store | seconds | schedule |
 |---|---|---|---|---:|---|
 {mutants}
 
-{caught} of {explorable} that packs can notice were found.
+{caught} of {tried} were found.
 """
 Rows = list[list[str]]
 
@@ -101,17 +102,8 @@ def mutants() -> Iterator[list[str]]:
     """Each broken guard, and what notices it."""
     for one in seen():
         mutation = one.mutation
-        if one.beyond:
-            yield [mutation.promise, mutation.name, "–", "–", "–", f"not to be seen by packs: {one.beyond}"]
-        else:
-            cells = [
-                mutation.promise,
-                mutation.name,
-                one.pack or "**none**",
-                one.ground,
-                f"{one.seconds:.2f}",
-            ]
-            yield [*cells, f"`{one.schedule}`"]
+        cells = [mutation.promise, mutation.name, one.pack or "**none**", one.ground, f"{one.seconds:.2f}"]
+        yield [*cells, f"`{one.schedule}`"]
 
 
 PARTS: dict[str, Callable[[], Iterator[list[str]]]] = {"packs": packs, "stores": stores, "mutants": mutants}
@@ -126,9 +118,9 @@ def is_sound(found: dict[str, Any]) -> bool:
 def page(found: dict[str, Any]) -> str:
     """What was found, for people."""
     tables = {part: "\n".join("| " + " | ".join(row) + " |" for row in found[part]) for part in PARTS}
-    explorable = [row for row in found["mutants"] if row[2] != "–"]
-    caught = len(explorable) - len(_survivors(found["mutants"]))
-    return _PAGE.format(today=found["on"], caught=caught, explorable=len(explorable), **tables)
+    tried = len(found["mutants"])
+    caught = tried - len(_survivors(found["mutants"]))
+    return _PAGE.format(today=found["on"], caught=caught, tried=tried, **tables)
 
 
 def _survivors(rows: Rows) -> Rows:

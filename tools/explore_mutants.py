@@ -1,7 +1,8 @@
-"""Break each guard on purpose and see a promise pack fail: which one, after how long, and by which schedule.
+"""Break guards on purpose and see a promise pack fail: which one, after how long, and by which schedule.
 
-`make mutate-explored`. A mutation of P1–P14 that no pack notices is a hole in the packs; the ones that packs cannot notice
-are named here, with the reason. Each runs on the store that its code belongs to.
+`make mutate-explored`. In mutations.toml a mutation names its pack, if there is one: packs make no bad input, have no
+drivers and no HTTP, and explore one open transaction at a time. `--search` looks for a pack for those that name none. Each
+runs on the store that its code belongs to.
 """
 
 import argparse
@@ -21,25 +22,11 @@ from typing import Any
 from raceproof.testing import postgres, valkey
 from tools.mutate import PACKAGE, Mutation, mutations
 
-BEYOND = {
-    "stores/": "a driver of its own; the explorer is one itself",
-    "guard/": "a trigger against raw SQL, which no pack writes",
-    "intake/": "HTTP, before anything reaches the store",
-    "declaration.py": "a declaration that cannot work does not import, so there is nothing to run",
-    "leader/advisory.py": "a session lock of PostgreSQL",
-    "PostgreSQL: starters of one owner do not wait for each other": "two open transactions at once, which are not explored",
-    "PostgreSQL: a takeover slips between a guarded write and its commit": "two open transactions at once",
-    "PostgreSQL: an event gets a place in its line before one that is not committed yet": "two open transactions at once",
-    "Redis: the pointer has changed since it was read, and nobody looks": "read before only on a cluster",
-    "Redis: the row is written although its history was not": "a history that is no stream, which no pack has",
-    "Redis: a quote in a declaration ends the text": "a declaration with a quote, and not a schedule",
-    "A worker believes that it leads, and the store does not look": "a leader renews meanwhile: four jumps of time at least",
-    "A leader that has stepped down goes on": "a Leader also cancels its tasks then; only the machine alone shows it",
-}
-"""What packs cannot notice: the file or name of a mutation, and why."""
 _EXPLORED = {f"P{number}" for number in range(1, 15)}
 _TURNS = ((True, 1, 10.0), (True, 2, 5.0), (False, 1, 2.0), (True, 3, 10.0))
-"""Packs about the same promise first, and few deviations first; each pack has so many seconds."""
+"""A search takes packs about the same promise first, and few deviations first; each pack has so many seconds."""
+_DEVIATIONS = (1, 2, 3)
+_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +35,6 @@ class Seen:
 
     mutation: Mutation
     ground: str
-    beyond: str | None = None
     pack: str = ""
     seconds: float = 0.0
     schedule: str = ""
@@ -56,12 +42,10 @@ class Seen:
 
     @property
     def survived(self) -> bool:
-        return not self.beyond and not self.pack
+        return not self.pack
 
     def __str__(self) -> str:
         name = f"{self.mutation.promise:4} {self.mutation.name}"
-        if self.beyond:
-            return f"beyond    {name}: {self.beyond}"
         if self.survived:
             return f"SURVIVED  {name} ({self.ground})"
         how = f"{self.pack} on {self.ground}, {self.seconds:.2f} s: {self.schedule}"
@@ -74,34 +58,15 @@ def ground_of(mutation: Mutation) -> str:
     return next((ground for ground in ("postgres", "redis") if ground in told), "sqlite")
 
 
-def beyond(mutation: Mutation) -> str | None:
-    """Why no pack can notice it, if so."""
-    for what, why in BEYOND.items():
-        if mutation.name == what or mutation.file.startswith(what):
-            return why
-    return None
-
-
 def look(mutation: Mutation, environment: dict[str, str]) -> Seen:
     """The first pack that fails on a copy with the guard broken, and does not without."""
-    ground, why = ground_of(mutation), beyond(mutation)
-    if why is not None:
-        return Seen(mutation, ground, why)
+    ground = ground_of(mutation)
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / "raceproof"
         shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
         mutation.apply(copy)
-        for about, deviations, seconds in _TURNS:
-            options = [
-                "--ground",
-                ground,
-                "--seconds",
-                str(seconds),
-                "--deviations",
-                str(deviations),
-                "--stop",
-            ]
-            options += ["--promise", mutation.promise] if about else []
+        for options in _turns(mutation):
+            options = ["--ground", ground, "--stop", *options]
             failed = run_packs(copy.parent, options, environment)
             if failed is None:
                 continue
@@ -109,8 +74,19 @@ def look(mutation: Mutation, environment: dict[str, str]) -> Seen:
             if run_packs(PACKAGE.parent, again, environment) is not None:
                 raise SystemExit(f"{failed['pack']} fails before any mutation: {failed['schedule']}")
             took = float(failed["covered"]["seconds"])
-            return Seen(mutation, ground, None, failed["pack"], took, failed["schedule"], failed["why"])
+            return Seen(mutation, ground, failed["pack"], took, failed["schedule"], failed["why"])
     return Seen(mutation, ground)
+
+
+def _turns(mutation: Mutation) -> Iterator[list[str]]:
+    """What is tried one after the other: its own pack, or all that may notice it."""
+    if mutation.pack:
+        for deviations in _DEVIATIONS:
+            yield ["--only", mutation.pack, "--seconds", str(_SECONDS), "--deviations", str(deviations)]
+        return
+    for about, deviations, seconds in _TURNS:
+        chosen = ["--promise", mutation.promise] if about else []
+        yield [*chosen, "--seconds", str(seconds), "--deviations", str(deviations)]
 
 
 def run_packs(source: Path, options: list[str], environment: dict[str, str]) -> dict[str, Any] | None:
@@ -129,9 +105,13 @@ def run_packs(source: Path, options: list[str], environment: dict[str, str]) -> 
     return next((one for one in found if one["verdict"] == "failed"), None)
 
 
-def seen(only: str = "") -> Iterator[Seen]:
-    """Every mutation that is about a promise which can be explored, two at a time, each with servers of its own."""
-    wanted = [one for one in mutations() if only in f"{one.name} {one.file}" and one.promise in _EXPLORED]
+def seen(only: str = "", search: bool = False) -> Iterator[Seen]:
+    """Every mutation that names a pack, or could have one, two at a time, each with servers of its own."""
+    wanted = [
+        one
+        for one in mutations()
+        if only in f"{one.name} {one.file}" and one.promise in _EXPLORED and bool(one.pack) != search
+    ]
     with ExitStack() as stack:
         server = stack.enter_context(postgres())
         keeps = [stack.enter_context(valkey()) for _ in range(2)]
@@ -154,9 +134,10 @@ def seen(only: str = "") -> Iterator[Seen]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="only mutations whose name or file contains this text")
+    parser.add_argument("--search", action="store_true", help="look for packs for those that name none")
     asked = parser.parse_args()
     survivors = 0
-    for one in seen(asked.only):
+    for one in seen(asked.only, asked.search):
         survivors += one.survived
         print(one, flush=True)
     print(f"{survivors} survived")

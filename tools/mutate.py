@@ -35,6 +35,8 @@ class Mutation:
     find: str
     replace: str
     test: str
+    pack: str = ""
+    """The promise pack that notices it too; most guards are of something that no schedule of a pack does."""
 
     def apply(self, package: Path) -> None:
         path = package / self.file

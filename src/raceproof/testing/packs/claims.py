@@ -7,7 +7,7 @@ from typing import Any
 
 from raceproof import Backoff, Claim, Lifecycle, Marker, Timestamp, claim, move
 from raceproof.spec import Claimable, Move
-from raceproof.testing.explorer import Connection, Moment, World
+from raceproof.testing.explorer import Connection, Limits, Moment, World
 from raceproof.testing.explorer.ground import Tables
 from raceproof.testing.explorer.promises import (
     at_each_step,
@@ -423,8 +423,15 @@ class NotMine(Exception):
 PACKS = [
     Pack("claimed-columns", ("P1", "P3", "P4", "P5", "P14"), claimed_columns),
     Pack("claimed-with-history", ("P1", "P3", "P4", "P5", "P14"), claimed_with_history),
-    Pack("claimed-timestamp", ("P1", "P3", "P4", "P5", "P14"), claimed_timestamp),
-    Pack("claimed-marker", ("P1", "P3", "P4", "P5", "P14"), claimed_marker),
+    Pack(
+        "claimed-timestamp",
+        ("P1", "P3", "P4", "P5", "P14"),
+        claimed_timestamp,
+        Limits(deviations=4, seconds=300.0),
+    ),
+    Pack(
+        "claimed-marker", ("P1", "P3", "P4", "P5", "P14"), claimed_marker, Limits(deviations=4, seconds=300.0)
+    ),
     Pack("recovered-columns", ("P3", "P13"), recovered_columns),
     Pack("recovered-timestamp", ("P3", "P13"), recovered_timestamp),
     Pack("recovered-marker", ("P3", "P13"), recovered_marker),
