@@ -1,4 +1,7 @@
-"""P15 behind PgBouncer itself, in transaction mode: two sessions for everybody, wiped after each transaction."""
+"""P15 behind PgBouncer itself, in transaction mode: two sessions for everybody, wiped after each transaction.
+
+`make pooler` runs this. No package that `make test` could install brings PgBouncer along, so it has to be there already.
+"""
 
 import asyncio
 import os
@@ -57,10 +60,10 @@ server_reset_query_always = 1
 
 @pytest.fixture(scope="module")
 def pooled(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The same database, through PgBouncer; it is in no package of Python, so it has to be there already."""
+    """The same database, through PgBouncer."""
     program = shutil.which("pgbouncer")
     if program is None:
-        pytest.skip("pgbouncer is not installed")
+        pytest.fail("pgbouncer is not on the PATH: install it from your system's packages")
     server = urlsplit(postgres_server.url)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
