@@ -71,7 +71,11 @@ class UnreachedAnswer(_Answer):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Moved(ReachedAnswer, Generic[S, R]):
-    """This call moved the row. `replayed`: an earlier call with the same `call` id had done it already."""
+    """This call moved the row. `replayed`: an earlier call with the same `call` id had done it already.
+
+    `fenced_off` is who held the row, if the move ended the claim of another process, which can write nothing more; a form
+    without a holder shows what it keeps instead.
+    """
 
     outcome: ClassVar[str] = "moved"
     won: ClassVar[Literal[True]] = True
@@ -82,9 +86,17 @@ class Moved(ReachedAnswer, Generic[S, R]):
     revision: int | None
     row: R
     replayed: bool = False
+    fenced_off: str | None = None
 
     def __init__(
-        self, key: Key, move: Move[S], before: S, revision: int | None, row: R, replayed: bool = False
+        self,
+        key: Key,
+        move: Move[S],
+        before: S,
+        revision: int | None,
+        row: R,
+        replayed: bool = False,
+        fenced_off: str | None = None,
     ) -> None:
         # by the slots: the usual answer is made once for each row, and frozen dataclasses set by name, in twice the time
         _set_key(self, key)
@@ -93,23 +105,29 @@ class Moved(ReachedAnswer, Generic[S, R]):
         _set_revision(self, revision)
         _set_row(self, row)
         _set_replayed(self, replayed)
+        _set_fenced_off(self, fenced_off)
 
     @property
     def status(self) -> S:
         return self.move.target
 
     def __str__(self) -> str:
-        return f"{self.move} moved {self.key!r} from {self.before} to {self.status}"
+        fenced_off = f", and fenced off {self.fenced_off}" if self.fenced_off else ""
+        return f"{self.move} moved {self.key!r} from {self.before} to {self.status}{fenced_off}"
 
 
-_set_key, _set_move, _set_before, _set_revision, _set_row, _set_replayed = (
+_set_key, _set_move, _set_before, _set_revision, _set_row, _set_replayed, _set_fenced_off = (
     getattr(Moved, one.name).__set__ for one in fields(Moved)
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Already(ReachedAnswer, Generic[S]):
-    """The row was at the target before this call; `by` is who moved it there, where a history tells."""
+    """The row was at the target before this call, and everything the call asked of it holds.
+
+    A holder gets this only if the row still carries its fence, so it moved the row itself; if another process did, it gets
+    `Lost`. For a caller without a fence, `by` names who moved the row, where a history tells.
+    """
 
     outcome: ClassVar[str] = "already"
     won: ClassVar[Literal[False]] = False
@@ -129,7 +147,10 @@ class Already(ReachedAnswer, Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Refused(UnreachedAnswer, Generic[S]):
-    """The move is not allowed from `status`, or the guards in `unmet` did not hold. The row was not touched."""
+    """The move is not allowed from `status`, or the guards in `unmet` do not hold. The row was not touched.
+
+    Guards and the revision of the call are checked first, also for a row that is at the target already.
+    """
 
     outcome: ClassVar[str] = "refused"
 
@@ -167,7 +188,11 @@ class Missing(UnreachedAnswer, Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Lost(UnreachedAnswer, Generic[S]):
-    """The caller's fence is no longer the row's: somebody else has taken the row over. `fence` is the newer one."""
+    """The row does not carry the caller's fence: another process took it over, or the claim has ended.
+
+    `fence` is the row's own, None where the end of a claim clears it. `status` and `by` say what became of the row: a holder
+    that asks again after its own finish finds its own name there.
+    """
 
     outcome: ClassVar[str] = "lost"
 
@@ -179,6 +204,8 @@ class Lost(UnreachedAnswer, Generic[S]):
     by: str | None = None
 
     def __str__(self) -> str:
+        if self.fence is None:
+            return f"{self.move} lost {self.key!r}: its claim has ended, and the row is at {self.status}{_who(self.by)}"
         return f"{self.move} lost {self.key!r}: the row carries fence {self.fence} now{_who(self.by)}"
 
 
@@ -234,6 +261,10 @@ class Claim(ReachedAnswer, Generic[S, R]):
     deadline: float
     row: R
     tenant: Any = None
+
+    def __bool__(self) -> Literal[True]:
+        """A claim is something to hold, not the answer to a race that can be lost: `claim or key` is fine."""
+        return True
 
     def __init__(
         self,

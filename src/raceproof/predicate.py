@@ -116,6 +116,9 @@ class Column:
     def __init__(self, name: str) -> None:
         self._name = name
 
+    def __repr__(self) -> str:
+        return f"column({self._name!r})"
+
     def __eq__(self, value: object) -> Comparison:  # type: ignore[override]
         return Comparison(self._name, "=", value)  # type: ignore[arg-type]
 

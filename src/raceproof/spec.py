@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from raceproof.errors import CallError, DeclarationError, RaceproofError
 from raceproof.forms import Columns, Form, form_to_data
@@ -73,6 +74,19 @@ class Move(Generic[S]):
             )
         return self._spec
 
+    @cached_property
+    def ends(self) -> "tuple[Claimable[S], ...]":
+        """The claims under which a row may be before this move, and is not afterwards."""
+        claims = self.lifecycle.claims.values()
+        return tuple(
+            one
+            for one in claims
+            if self.target not in one.held and not set(one.held).isdisjoint(self.sources)
+        )
+
+    def __reduce__(self) -> Any:
+        return (_move_of, (self._spec, self.name)) if self._spec else object.__reduce_ex__(self, 2)
+
     def __str__(self) -> str:
         return f"{self._spec.name if self._spec else '?'}.{self.name}"
 
@@ -127,6 +141,13 @@ class Claimable(Generic[S]):
             )
         return self._spec
 
+    def means(self, other: "Claimable[Any]") -> bool:
+        """Whether both are the same declaration, though perhaps not the same object."""
+        return self is other or (self.name == other.name and self.lifecycle.means(other.lifecycle))
+
+    def __reduce__(self) -> Any:
+        return (_claimable_of, (self._spec, self.name)) if self._spec else object.__reduce_ex__(self, 2)
+
     @cached_property
     def topic(self) -> str:
         """By what its offers are heard: inboxes and lifecycles may share a name, and not a table."""
@@ -168,8 +189,18 @@ class Spec(Generic[S]):
     history: History | None = None
     expires: Expiry | None = None
 
+    def __post_init__(self) -> None:
+        _LIVE.setdefault(self.name, WeakSet()).add(self)
+
     def __str__(self) -> str:
         return self.name
+
+    def means(self, other: "Spec[Any]") -> bool:
+        """Whether both are the same declaration, though perhaps not the same object."""
+        return self is other or (self.name == other.name and self.hash == other.hash)
+
+    def __reduce__(self) -> Any:
+        return _spec_of, (self.name, self.table, self.hash)
 
     @cached_property
     def key_columns(self) -> tuple[str, ...]:
@@ -214,8 +245,9 @@ class Spec(Generic[S]):
         for one in data["moves"].values():
             for listed in ("from", "stamp", "sets"):
                 one[listed] = sorted(one.get(listed, ()))
-            one["where"] = sorted(json.dumps(predicate, sort_keys=True) for predicate in one.get("where", ()))
-        canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
+            where = one.get("where", ())
+            one["where"] = sorted(json.dumps(predicate, sort_keys=True, default=str) for predicate in where)
+        canonical = json.dumps(data, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
@@ -240,6 +272,32 @@ class Spec(Generic[S]):
         if self.history:
             data["history"] = {"table": self.history.table, "losers": self.history.losers}
         return data
+
+
+_LIVE: dict[str, WeakSet[Spec[Any]]] = {}
+"""The lifecycles of this process by name, so that a claim that was pickled comes back as one of them."""
+
+
+def _spec_of(name: str, table: str, hash: str) -> Spec[Any]:
+    """The lifecycle of this process that means the same, or else a newer declaration of the same rows."""
+    live = [spec for spec in _LIVE.get(name, ()) if spec.table == table]
+    for spec in live:
+        if spec.hash == hash:
+            return spec
+    if not live:
+        raise CallError(
+            f"lifecycle {name} on table {table} is not declared in this process; import the module that declares it "
+            "before you unpickle its claims and answers"
+        )
+    return live[0]
+
+
+def _move_of(spec: Spec[Any], name: str) -> Move[Any]:
+    return spec.moves[name]
+
+
+def _claimable_of(spec: Spec[Any], name: str) -> Claimable[Any]:
+    return spec.claims[name]
 
 
 def _move_to_dict(one: Move[Any]) -> dict[str, Any]:

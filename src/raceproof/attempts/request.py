@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from raceproof.attempts.declared import Attempts
 from raceproof.errors import CallError
-from raceproof.moves.request import check_texts, key_parts
+from raceproof.moves.request import check_set, check_texts, key_parts
 from raceproof.quoting import identifier
 
 WhenOpen = Literal["supersede", "keep", "reject"]
@@ -60,6 +60,7 @@ def start_request(
 
 def _check_columns(attempts: Attempts, columns: Mapping[str, Any]) -> None:
     spec = attempts.lifecycle
+    check_set(attempts, columns)
     own = {*spec.key_columns, spec.column, spec.revision, attempts.owner, attempts.started}
     for column in columns:
         identifier(column)

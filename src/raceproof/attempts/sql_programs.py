@@ -10,12 +10,11 @@ from typing import Any
 from raceproof.attempts.declared import Attempts
 from raceproof.attempts.outcome import Kept, Rejected, StartAnswer, Started
 from raceproof.attempts.request import StartRequest
-from raceproof.claims.postgres import PostgresWords
-from raceproof.claims.sqlite import SqliteWords
 from raceproof.errors import CallError
 from raceproof.moves import sql as moves_sql
 from raceproof.moves.request import key_text, request
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.outcome import Conflict, Unknown
 from raceproof.quoting import identifier, literal, parameter
 from raceproof.statement import (

@@ -10,6 +10,7 @@ from raceproof.claims.request import ClaimRequest
 from raceproof.moves import sql as moves_sql
 from raceproof.moves.postgres import PostgresMoves, Table
 from raceproof.moves.request import key_parts
+from raceproof.moves.words import PostgresWords
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.quoting import identifier, literal, parameter
 from raceproof.spec import Claimable, Spec
@@ -27,38 +28,6 @@ from raceproof.statement import (
 _TEMPLATES = templates("raceproof.claims", "postgres.sql")
 _RETURNS_OLD = 18
 _FEW = 32
-
-
-class PostgresWords:
-    """What PostgreSQL says about time, and about NULL."""
-
-    nulls_first = False
-    same = "IS NOT DISTINCT FROM"
-
-    def once(self, value: str) -> str:
-        return f"(SELECT {value})"
-
-    def plus(self, moment: str, seconds: str) -> str:
-        return f"{moment} + make_interval(secs => {seconds}::float8)"
-
-    def microseconds(self, moment: str) -> str:
-        return f"(extract(epoch FROM {moment}) * 1000000)::bigint"
-
-    def seconds_text(self, moment: str) -> str:
-        return f"extract(epoch FROM {moment})::numeric(20, 6)::text"
-
-    def greatest(self, first: str, second: str) -> str:
-        return f"GREATEST({first}, {second})"
-
-    def step(self, column: str) -> str:
-        return f"{column} + INTERVAL '1 microsecond'"
-
-    def unique(self, moment: str) -> str:
-        return moment  # no two statements have the same microsecond
-
-    def marked_at(self, column: str) -> str:
-        seconds = f"substring({column} FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{{1,12}}([.][0-9]{{1,9}})?)$')"
-        return f"to_timestamp({seconds}::float8)"
 
 
 _WORDS = PostgresWords()

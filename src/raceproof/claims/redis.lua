@@ -41,10 +41,23 @@ local function lease_end(text)
   return ends -- if: columns
 end
 
+-- Whether a lease that ends then is still held. One that ends more than twice its length from now was taken before the clock
+-- was set back, and whoever took it may be dead (P13). A longer lease than this caller's ends far ahead too; but its fence is
+-- no later than the clock.
+local function is_held(ends, fence)
+  local ahead = ends and ends > now + 2 * lease
+  ahead = ahead and (tonumber(fence) or 0) > now * 1000000 -- if: columns
+  -- P3: by the store's clock
+  return ends and ends > now and not ahead
+end
+
 -- for: timestamp marker
 -- P4: no two claims of a row have the same.
 local function grown(fence, now)
-  return string.format('%.6f', math.max((tonumber(fence) or 0) + 0.000001, now)) -- if: timestamp
+  local least = (tonumber(fence) or 0) + 0.000001 -- if: timestamp
+  -- but where the clock was set back by more than a lease, nobody could hold the row until it is there again
+  if least > now + lease then least = 0 end -- if: timestamp
+  return string.format('%.6f', math.max(least, now)) -- if: timestamp
   return marker_prefix .. token .. ':' .. moment -- if: marker
 end
 
@@ -105,6 +118,17 @@ for _, key in ipairs(keys) do -- if: tenant
 end -- if: tenant
 kept, keys = proposed - #own, own -- if: tenant
 local found, wins, place, looked = {proposed, 0}, 0, 2, #keys
+-- P13: rows that wait for longer than any lease either rest, or were held when the clock was set back. Where there is nothing
+-- else, a few of them are looked at, beginning where the clock says, so that each has its turn.
+if proposed == 0 then -- if: acquire
+  local later = '(' .. string.format('%.6f', now + 2 * lease) -- if: acquire
+  local number = redis.call('ZCOUNT', index, later, '+inf') -- if: acquire
+  local first = math.floor(now * 1000) % math.max(number - 9, 1) -- if: acquire
+  for _, key in ipairs(redis.call('ZRANGEBYSCORE', index, later, '+inf', 'LIMIT', first, 10)) do -- if: acquire
+    if string.sub(key, 1, #begin) == begin then keys[#keys + 1] = key end -- if: acquire tenant
+    keys[#keys + 1] = key -- if: acquire not tenant
+  end -- if: acquire
+end -- if: acquire
 for i, key in ipairs(keys) do
   if wins == most then break end
   local row = row_prefix .. key
@@ -121,7 +145,7 @@ for i, key in ipairs(keys) do
     -- the next in its line is looked at too, and those behind it if that one is gone as well (P13)
     if i < 1000 then keys[#keys + 1] = following end -- if: serial
   -- P3: nobody holds it, or the lease is over by the store's clock; if not, the index learns from when on it can be claimed
-  elseif ends and ends > now then
+  elseif is_held(ends, seen[3]) then
     redis.call('ZADD', index, string.format('%.6f', ends), key)
   elseif rests and rests > now then -- if: after
     redis.call('ZADD', index, string.format('%.6f', rests), key) -- if: after
@@ -149,8 +173,8 @@ end
 -- for: set_aside
 -- A row that has had all its attempts, and that nobody holds.
   local attempts = tonumber(seen_attempts) or 0
-  if not open[before] or (ends and ends > now) or attempts < cap or unmet_guards(row, guarded, 1) > 0 then -- if: guards
-  if not open[before] or (ends and ends > now) or attempts < cap then -- if: not guards
+  if not open[before] or is_held(ends, seen[3]) or attempts < cap or unmet_guards(row, guarded, 1) > 0 then -- if: guards
+  if not open[before] or is_held(ends, seen[3]) or attempts < cap then -- if: not guards
     kept = kept + 1
   else
     local why = set_aside(row, stream, before, seen)
@@ -196,7 +220,7 @@ local function decide(row, stream)
   if not before then return {'missing'} end
   if not open[before] then unmet = 1 end
   -- P3: as above
-  if ends and ends > now then unmet = unmet + 2 end
+  if is_held(ends, seen[3]) then unmet = unmet + 2 end
   if (tonumber(seen_after) or 0) > now then unmet = unmet + 4 end -- if: after
   if (tonumber(seen_attempts) or 0) >= cap then unmet = unmet + 8 end -- if: cap
   local line = line_of(row, key) -- if: serial

@@ -124,6 +124,6 @@ def claims_of(claims: "Claim[Any, Any] | Iterable[Claim[Any, Any]]") -> list[Cla
     for one in found:
         if not isinstance(one, Claim):
             raise CallError(f"{one!r} is not a claim that a store has given")
-        if one.move is not found[0].move:
+        if not one.move.means(found[0].move):
             raise CallError(f"claims of {found[0].move} and {one.move} cannot share a statement")
     return found

@@ -1,95 +1,21 @@
-"""The slots of claims that PostgreSQL's and SQLite's texts have in common: a claim's form, as SQL.
+"""The slots of claims that PostgreSQL's and SQLite's texts have in common.
 
 The two dialects differ in a handful of words about time (`Words`); everything that decides is written once.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from raceproof.claims.answer import FIRST_PREDICATE, HELD, LINE, RESTING, SPENT, STATUS
 from raceproof.claims.request import ClaimRequest
-from raceproof.forms import Columns, Form, Marker, Timestamp
+from raceproof.forms import Columns, Marker, Timestamp
 from raceproof.moves import sql as moves_sql
+from raceproof.moves.form_sql import form_sql, free
+from raceproof.moves.words import Words
 from raceproof.quoting import identifier, literal, parameter
 from raceproof.spec import Claimable
 from raceproof.statement import lines
 
 _EARLIER = "NOT EXISTS (SELECT 1 FROM {table} AS e WHERE {earlier})"
-
-
-class Words(Protocol):
-    """What a dialect says about time; moments are in its own type, seconds are numbers. And where it sorts NULL."""
-
-    nulls_first: bool
-    same: str
-    """Compares like `=`, and NULL is the same as NULL."""
-
-    def once(self, value: str) -> str:
-        """A value that is the same for all rows, computed once for the whole statement."""
-        ...
-
-    def plus(self, moment: str, seconds: str) -> str: ...
-    def microseconds(self, moment: str) -> str: ...
-    def seconds_text(self, moment: str) -> str: ...
-    def greatest(self, first: str, second: str) -> str: ...
-    def step(self, column: str) -> str: ...
-    def unique(self, moment: str) -> str: ...
-    def marked_at(self, column: str) -> str: ...
-
-
-class FormSql(NamedTuple):
-    """A form as SQL on the row `t`."""
-
-    until: str
-    """When the lease is over; NULL if nobody holds the row."""
-    take: tuple[str, ...]
-    renew: tuple[str, ...]
-    give_back: tuple[str, ...]
-
-
-def form_sql(form: Form, words: Words, now: str) -> FormSql:
-    """How a claim is seen, taken, renewed and given back. After the end of a claim its fence fits no more."""
-    lease = parameter("lease")
-    match form:
-        case Columns(holder=holder, until=until, fence=fence):
-            until_, fence_ = f"t.{identifier(until)}", f"t.{identifier(fence)}"
-            # P4: grows with every claim, also where a lossy failover has forgotten the last ones
-            grown = words.greatest(f"COALESCE({fence_}, 0) + 1", words.once(words.microseconds(now)))
-            ends = f"{identifier(until)} = {words.once(words.plus(now, lease))}"
-            return FormSql(
-                until=until_,
-                take=(f"{identifier(holder)} = {parameter('by')}", ends, f"{identifier(fence)} = {grown}"),
-                renew=(ends,),
-                give_back=(
-                    f"{identifier(holder)} = NULL",
-                    f"{identifier(until)} = NULL",
-                    f"{identifier(fence)} = {grown}",
-                ),
-            )
-        case Timestamp(column=column):
-            quoted = identifier(column)
-            # P4: no two claims have the same, also where the clock is coarse
-            taken = f"{quoted} = {words.unique(words.greatest(now, words.step(f't.{quoted}')))}"
-            return FormSql(
-                until=words.plus(f"t.{quoted}", lease),
-                take=(taken,),
-                renew=(taken,),
-                give_back=(f"{quoted} = NULL",),
-            )
-        case Marker(column=column):
-            quoted = identifier(column)
-            written = f"{literal(form.prefix)} || {parameter('token')} || ':' || {words.seconds_text(now)}"
-            return FormSql(
-                # a text that is no marker, or a broken one, holds nothing
-                until=words.plus(words.marked_at(f"t.{quoted}"), lease),
-                take=(f"{quoted} = {written}",),
-                renew=(f"{quoted} = {written}",),
-                give_back=(f"{quoted} = NULL",),
-            )
-
-
-def free(until: str, now: str) -> str:
-    """P3: nobody holds the row, or the lease is over by the store's clock."""
-    return f"({until} IS NULL OR {until} <= {now})"
 
 
 def slots(request: ClaimRequest, words: Words, now: str) -> dict[str, str]:
@@ -101,7 +27,7 @@ def slots(request: ClaimRequest, words: Words, now: str) -> dict[str, str]:
     return {
         **moves_sql.declared(spec),
         "open": statuses(claim.open),
-        "free": free(form.until, now),
+        "free": free(form, now),
         "until": form.until,
         "holder": holder(claim),
         "rested": _rested(claim, now),

@@ -11,6 +11,7 @@ from raceproof.claims.request import ClaimRequest
 from raceproof.moves import sql as moves_sql
 from raceproof.moves.request import key_parts
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.words import SqliteWords
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.quoting import identifier, parameter
 from raceproof.spec import Claimable
@@ -28,51 +29,6 @@ from raceproof.statement import (
 )
 
 _TEMPLATES = templates("raceproof.claims", "sqlite.sql")
-_FORMAT = "'%Y-%m-%d %H:%M:%f'"
-
-
-class SqliteWords:
-    """What SQLite says about time: moments are texts in UTC with milliseconds, which sort as they are. And about NULL."""
-
-    nulls_first = True
-    same = "IS"
-
-    def once(self, value: str) -> str:
-        return value  # with no column in it, SQLite does so by itself
-
-    def plus(self, moment: str, seconds: str) -> str:
-        return f"strftime({_FORMAT}, {moment}, printf('%+.3f seconds', {seconds}))"
-
-    def microseconds(self, moment: str) -> str:
-        return f"CAST((julianday({moment}) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000"
-
-    def seconds_text(self, moment: str) -> str:
-        return f"printf('%.3f', (julianday({moment}) - 2440587.5) * 86400.0)"
-
-    def greatest(self, first: str, second: str) -> str:
-        return f"max({first}, {second})"
-
-    def step(self, column: str) -> str:
-        return f"COALESCE({self.plus(column, '0.001')}, '')"
-
-    def unique(self, moment: str) -> str:
-        return f"{moment} || printf('%06d', abs(random() % 400000))"  # rounds to the same millisecond
-
-    def marked_at(self, column: str) -> str:
-        # three parts between colons, and then seconds: what follows the last colon
-        last = f"substr({column}, length(rtrim({column}, replace({column}, ':', ''))) + 1)"
-        well_formed = (
-            f"{column} GLOB 'PROCESSING:?*:?*:[0-9]*'",
-            f"{column} NOT GLOB '*:*:*:*:*'",
-            f"{last} GLOB '*[0-9]'",
-            f"{last} NOT GLOB '*[^0-9.]*'",
-            f"{last} NOT GLOB '*.*.*'",
-            # at most so many digits before and after the point: a time in milliseconds would hold the row for ages
-            f"instr({last} || '.', '.') <= 13",
-            f"length({last}) - instr({last} || '.', '.') <= 9",
-        )
-        marked = f"strftime({_FORMAT}, CAST({last} AS REAL), 'unixepoch')"
-        return f"CASE WHEN {' AND '.join(well_formed)} THEN {marked} END"
 
 
 _WORDS = SqliteWords()
@@ -348,4 +304,4 @@ def _values(request: ClaimRequest) -> dict[str, Any]:
 
 
 def _now(now: datetime | None) -> str:
-    return f"strftime({_FORMAT}, 'now')" if now is None else parameter("now")
+    return "strftime('%Y-%m-%d %H:%M:%f', 'now')" if now is None else parameter("now")

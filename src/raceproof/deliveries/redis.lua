@@ -20,14 +20,19 @@ if not since and not done and not seen_key and redis.call('EXISTS', row) == 0 th
 local time = redis.call('TIME') -- if: not given_now
 local now = time[1] + time[2] / 1000000 -- if: not given_now
 local now = tonumber(given_now) -- if: given_now
-local stale = since and tonumber(since) + patience <= now
+-- its sender is gone; P13: also if it began later than now, by a clock that was set back since
+local began = tonumber(since or nil)
+local stale = began and (began + patience <= now or began > now + patience)
 -- a try that nobody has ended: it was marked so, or its sender is gone; only a reserved one has surely sent nothing
 local doubt = named == 'uncertain' or (stale and named ~= 'reserved') -- if: state
 local doubt = stale -- if: not state
 
 -- for: begins
 -- The time of a turn that begins or goes on is its fence, and later than the one before.
-local fence = string.format('%.6f', since and math.max(now, since + 0.000001) or now)
+local later = began and began + 0.000001 or now
+-- but where the clock was set back by more than the patience, nobody could have the turn until it is there again
+if later > now + patience then later = now end
+local fence = string.format('%.6f', math.max(now, later))
 
 -- for: take
 -- nobody has delivered it, nobody is at it (or has been for too long), and the policy allows another try (P7)

@@ -1,8 +1,9 @@
 """The slots of deliveries that PostgreSQL's and SQLite's texts have in common."""
 
-from raceproof.claims.sql import Words
 from raceproof.deliveries.declared import Delivery, DeliveryState
+from raceproof.moves.form_sql import later
 from raceproof.moves.sql import column_list
+from raceproof.moves.words import Words
 from raceproof.quoting import identifier, literal, parameter, qualified
 from raceproof.statement import lines
 
@@ -14,7 +15,9 @@ _UNCERTAIN = literal(DeliveryState.UNCERTAIN)
 def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...] = ()) -> dict[str, str]:
     """Everything but the marks."""
     delivering = f"t.{identifier(delivery.delivering)}"
-    stale = f"{words.plus(delivering, parameter('stale'))} <= {now}"
+    ahead = _ahead(delivery, words, now)
+    # its sender is gone; P13: also if the clock was set back since it began
+    stale = f"({words.plus(delivering, parameter('stale'))} <= {now} OR {ahead})"
     state = f"t.{identifier(delivery.state)}" if delivery.state else ""
     keys = [identifier(column) for column in delivery.key_columns]
     doubt = _doubt(delivery, stale)
@@ -44,7 +47,7 @@ def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...]
         "holder": f"t.{identifier(delivery.holder)}" if delivery.holder else "NULL",
         "error": f"t.{identifier(delivery.error)}" if delivery.error else "NULL",
         "attempts": f"t.{identifier(delivery.attempts)}" if delivery.attempts else "NULL",
-        "take": lines(_take(delivery, words, now, doubt), ","),
+        "take": lines(_take(delivery, words, now, doubt, ahead), ","),
         "returning": column_list(returning, "t."),
         "returned": column_list(returning, "changed."),
         "bare_returning": "".join(", " + identifier(name, "`") for name in returning),
@@ -77,9 +80,14 @@ def _found_state(delivery: Delivery, stale: str) -> str:
     return "CASE " + " ".join(cases) + f" ELSE {literal(DeliveryState.READY)} END"
 
 
-def _take(delivery: Delivery, words: Words, now: str, doubt: str) -> list[str]:
+def _ahead(delivery: Delivery, words: Words, now: str) -> str:
+    """It began later than now: the clock was set back since."""
+    return f"t.{identifier(delivery.delivering)} > {words.plus(now, parameter('stale'))}"
+
+
+def _take(delivery: Delivery, words: Words, now: str, doubt: str, ahead: str) -> list[str]:
     column = identifier(delivery.delivering)
-    written = [f"{column} = {words.unique(words.greatest(now, words.step(f't.{column}')))}"]
+    written = [f"{column} = {later(column, ahead, words, now)}"]
     if delivery.state:
         state = identifier(delivery.state)
         # P7: who only reserves has sent nothing, but the one before may have; the column is named for its type
@@ -103,7 +111,7 @@ def marks(delivery: Delivery, words: Words, now: str, state: DeliveryState) -> s
         written.append(f"{column} = NULL")
     elif state is DeliveryState.SENDING:
         # a renewal, or the step from reserved to sending: the turn begins anew
-        written.append(f"{column} = {words.unique(words.greatest(now, words.step(f't.{column}')))}")
+        written.append(f"{column} = {later(column, _ahead(delivery, words, now), words, now)}")
     else:
         written.append(f"{column} = t.{column}")
     if delivery.state:

@@ -6,13 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from raceproof.claims.postgres import PostgresWords
-from raceproof.claims.sqlite import SqliteWords
 from raceproof.deliveries import answer, sql
 from raceproof.deliveries.declared import Delivery, DeliveryState
 from raceproof.deliveries.outcome import MarkAnswer, Marked, Turn, TurnAnswer
 from raceproof.deliveries.request import TurnRequest, mark_values
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.outcome import Conflict, Missing, Unknown
 from raceproof.quoting import parameter
 from raceproof.statement import (

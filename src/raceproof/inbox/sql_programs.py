@@ -6,12 +6,11 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from raceproof.claims.postgres import PostgresWords
-from raceproof.claims.sqlite import SqliteWords
 from raceproof.inbox.declared import Inbox
 from raceproof.inbox.outcome import Received
 from raceproof.intake import Arrival
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.quoting import identifier, literal, parameter, qualified, split_qualified
 from raceproof.statement import (
     BEGIN,

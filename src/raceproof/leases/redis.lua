@@ -12,7 +12,10 @@ local moment = given_now -- if: given_now
 local now = tonumber(moment)
 local found = redis.call('HMGET', KEYS[1], 'holder', 'epoch', 'until')
 local holder, led, ends = found[1], found[2], found[3]
-local held = ends and tonumber(ends) > now
+-- P13: a lease that ends more than twice its length from now was taken before the clock was set back; a longer one than this
+-- caller's ends far ahead too, but its epoch is no later than the clock
+local ahead = ends and tonumber(ends) > now + 2 * lease and (tonumber(led) or 0) > now * 1000000
+local held = ends and tonumber(ends) > now and not ahead
 
 -- for: acquire
 if not held then

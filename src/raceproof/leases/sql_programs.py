@@ -5,12 +5,11 @@ from collections.abc import Hashable
 from datetime import datetime
 from typing import Any, ClassVar
 
-from raceproof.claims.postgres import PostgresWords
-from raceproof.claims.sqlite import SqliteWords
 from raceproof.leases.declared import Lease
 from raceproof.leases.outcome import LeadAnswer, Leading, Led, StepDownAnswer, SteppedDown
 from raceproof.look import moment
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.outcome import Conflict, Unknown
 from raceproof.quoting import parameter, qualified
 from raceproof.statement import (
@@ -105,11 +104,15 @@ class PostgresLeases:
         prepared = self._prepared.get(key)
         if prepared is None:
             moment = self._now(now)
+            ends = self.words.plus(moment, parameter("lease"))
             slots = {
                 "table": qualified(lease.table),
                 "now": moment,
-                "ends": self.words.plus(moment, parameter("lease")),
+                "ends": ends,
                 "clock": self.words.microseconds(moment),
+                # more than twice its length from now; a longer lease has an epoch that is no later than the clock
+                "ahead": f"(t.until > {self.words.plus(ends, parameter('lease'))}"
+                f" AND t.epoch > {self.words.microseconds(moment)})",
                 "grown": self.words.greatest("t.epoch + 1", "EXCLUDED.epoch"),
                 **self.types,
             }

@@ -14,6 +14,8 @@ SET holder = EXCLUDED.holder,
 -- the lease is over, or its holder's session is: who has the advisory lock knows that
 WHERE t.until IS NULL
    OR t.until <= {now}
+   -- P13: or the clock was set back since it was taken
+   OR {ahead}
    OR (t.session AND {$locked})
 RETURNING epoch
 
@@ -37,7 +39,7 @@ WHERE t.name = {$name}
 RETURNING epoch
 
 -- name: lease.look
-SELECT t.holder, t.epoch, t.until, t.until > {now}
+SELECT t.holder, t.epoch, t.until, t.until > {now} AND NOT {ahead}
 FROM {table} AS t
 WHERE t.name = {$name}
 

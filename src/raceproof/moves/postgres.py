@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from raceproof.errors import CallError
 from raceproof.events import log
 from raceproof.moves import sql
-from raceproof.moves.answer import again, conflict, missing, moved, not_moved, unknown
+from raceproof.moves.answer import again, conflict, missing, moved, moved_with, not_moved, unknown
 from raceproof.moves.postgres_ends import PostgresEnds
 from raceproof.moves.postgres_texts import Plan, postgres_texts
 from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
@@ -69,7 +69,7 @@ class PostgresMoves:
                 rows = yield plan.swift(values)
                 if rows:
                     before, revision, *returned = rows[0]
-                    return moved(request, before, revision, returned or None)
+                    return moved_with(request, before, revision, returned)
             return (yield from self._decide(request, plan, values))
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
@@ -82,7 +82,7 @@ class PostgresMoves:
             return missing(request)
         before, revision, fence, unmet, key, won, new_revision, *returned = rows[0]
         if won:
-            return moved(request, before, new_revision, returned or None)
+            return moved_with(request, before, new_revision, returned)
         by = None
         if request.move.lifecycle.history:
             by = (yield from self._winners(request.move.lifecycle, {key: (before, revision)})).get(key)
@@ -109,7 +109,7 @@ class PostgresMoves:
             return []
         if (yield from self._sets_arrays(requests[0])):
             return (yield from self._one_by_one(requests))
-        if requests[0].clears:
+        if requests[0].clears and not requests[0].ended:
             return (yield from self._ends.of_requests(requests, _arrays(requests)))
         return (yield from self.waiting(requests))
 
@@ -118,7 +118,8 @@ class PostgresMoves:
     ) -> Program[Sequence[Answer[Any, Any] | None]]:
         """The same for claims, of which `first` is the request of the first: most need none of their own."""
         spec = first.move.lifecycle
-        if not first.clears or not spec.plain_key or spec.history or first.set or first.revision is not None:
+        usual = first.ended or first.set or first.revision is not None
+        if not first.clears or not spec.plain_key or spec.history or usual:
             return (yield from self.many(of_claims(first, claims)))
         return (yield from self._ends.of_claims(first, claims))
 
@@ -229,6 +230,7 @@ class PostgresMoves:
         result: list[Answer[Any, Any] | None] = []
         for request, place in zip(requests, places, strict=True):
             answer = answers[place]
+            # None: asked for again, after the first
             result.append(again(request, answer) if place in taken and answer is not None else answer)
             taken.add(place)
         return result
@@ -246,7 +248,7 @@ class PostgresMoves:
         for before, revision, *rest in rows:
             key = tuple(rest[1 if spec.tenant else 0 : len(spec.key_columns)])
             one = replace(request, key=key if len(key) > 1 else key[0])
-            answers.append(moved(one, before, revision, rest[len(spec.key_columns) :] or None))
+            answers.append(moved_with(one, before, revision, rest[len(spec.key_columns) :]))
         return answers
 
     # Who won
@@ -310,7 +312,7 @@ def _answer(request: MoveRequest, row: Row, winners: dict[str, str | None]) -> A
     if before is None:
         return None
     if won:
-        return moved(request, before, new_revision, returned or None)
+        return moved_with(request, before, new_revision, returned)
     return not_moved(request, before, revision, fence, unmet, winners.get(key))
 
 

@@ -38,7 +38,7 @@ WITH cur AS MATERIALIZED (
            {revision} AS rp_revision,
            {fence} AS rp_fence,
            {key_text} AS rp_key,
-           {unmet} AS rp_unmet
+           {unmet} AS rp_unmet{held}
     FROM {table} AS t
     WHERE {key_matches}
     -- NO KEY: a move never changes the key, so foreign keys that point at the row need not wait
@@ -72,7 +72,7 @@ WITH wanted AS (
            {revision} AS rp_revision,
            {fence} AS rp_fence,
            {key_text} AS rp_key,
-           {unmet} AS rp_unmet
+           {unmet} AS rp_unmet{held}
     FROM {table} AS t
     JOIN wanted AS w ON {t_is_wanted}
     ORDER BY {t_keys}
@@ -140,7 +140,7 @@ JOIN {table} AS t ON {t_is_wanted}
 WITH cur AS MATERIALIZED (
     SELECT {keys},
            t.{status}::text AS rp_before,
-           {key_text} AS rp_key
+           {key_text} AS rp_key{held}
     FROM {table} AS t
     WHERE t.{status} IN ({sources})
       AND {tenant_matches?}

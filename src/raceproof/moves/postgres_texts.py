@@ -5,12 +5,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from raceproof.moves import sql
+from raceproof.moves.answer import declared_guards
 from raceproof.moves.request import MoveRequest
+from raceproof.moves.words import PostgresWords
 from raceproof.quoting import identifier, literal, parameter, qualified
 from raceproof.spec import Spec
 from raceproof.statement import Prepared, Statement, Style, lines, templates
 
 _TEMPLATES = templates("raceproof.moves", "postgres.sql")
+_WORDS = PostgresWords()
 _RETURNS_OLD = 18
 _SKIP_LOCKED = " SKIP LOCKED"
 _PATIENCE = "set_config('lock_timeout', '50ms', true)"
@@ -57,9 +60,16 @@ class PostgresTexts:
             before = f"old.{identifier(spec.column)}::text"
         else:
             return None
+        held, told = "", ""
+        if request.ended:
+            if not self._returns_old:
+                return None
+            held, told = f", {sql.fenced_off(request, 'old')} AS rp_fenced_off", ", changed.rp_fenced_off"
         guards = sql.guards(request)
-        slots = {
-            **self._slots(request, guards, parameter("set_{}")),
+        slots = self._slots(request, guards, parameter("set_{}"))
+        slots |= {
+            "returning": held + sql.column_list(request.returning, "t."),
+            "returned": told + sql.column_list(request.returning, "changed."),
             "before": before,
             "guards": lines((text for _, text in guards), " AND"),
             "move": literal(move.name),
@@ -181,8 +191,11 @@ class PostgresTexts:
     def _slots(self, request: MoveRequest, guards: list[tuple[int, str]], value: str) -> dict[str, str]:
         spec = request.move.lifecycle
         columns = [identifier(column) for column in spec.key_columns]
+        held = f",\n           {sql.fenced_off(request)} AS rp_fenced_off" if request.ended else ""
+        told = ", cur.rp_fenced_off" if request.ended else ""
         return {
             **sql.declared(spec),
+            "held": held,
             "keys": ", ".join(f"t.{column} AS rp_key_{i}" for i, column in enumerate(columns)),
             "t_keys": ", ".join(f"t.{column}" for column in columns),
             "t_is_cur": " AND ".join(f"t.{column} = cur.rp_key_{i}" for i, column in enumerate(columns)),
@@ -190,10 +203,10 @@ class PostgresTexts:
             "fence": f"t.{identifier(request.fence_column)}" if request.fence_column else "NULL::bigint",
             "key_text": sql.key_text(spec, "{}::text") if spec.history else "NULL::text",
             "unmet": sql.unmet(guards),
-            "assignments": sql.assignments(request, _now(request), value),
+            "assignments": sql.assignments(request, _WORDS, _now(request), value),
             "sources": sql.sources(request),
             "returning": sql.column_list(request.returning, "t."),
-            "returned": sql.column_list(request.returning, "changed."),
+            "returned": told + sql.column_list(request.returning, "changed."),
         }
 
     def _note(
@@ -208,7 +221,8 @@ class PostgresTexts:
             join, revision = "LEFT JOIN", "COALESCE(changed.rp_revision, cur.rp_revision)"
             outcome = (
                 "CASE WHEN changed.rp_won THEN 'moved' WHEN cur.rp_unmet & 1 = 1 THEN 'lost'"
-                f" WHEN cur.rp_before = {target} THEN 'already' ELSE 'refused' END"
+                f" WHEN cur.rp_before = {target} AND cur.rp_unmet & ~{declared_guards(request.move)} = 0 THEN 'already'"
+                " ELSE 'refused' END"
             )
         else:
             join, revision, outcome = "JOIN", "changed.rp_revision", "'moved'"

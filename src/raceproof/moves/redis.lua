@@ -7,12 +7,15 @@
 --   lifecycle, move_name, target, sources as {[status] = true}, revision_column, expires (in milliseconds)
 --   looked_at: the columns that a decision looks at, and seen_…: where they are in what it has found (false where there is none)
 --   move_fields: the fields to write and their values in turn; cleared: those of a claim that ends
+--   first_asked: the bit of the caller's first guard
+--   fenced_off: who held the row · ended_columns, ended_markers, ended_fences: what ends the claim of another process
 --   keys_of_a_row: 2 with a history · leases: how many keys of leases there are · returned: the columns that the caller wants
 -- KEYS  row 1 … row n, then, where a history is kept, its stream for row 1 … row n, then the leases that guards look at
 -- ARGV  what the caller gives, each by its name, once for all rows or once for each: given_now (in seconds, instead of the
 --       server's clock), given_guards as JSON [[column, operator, value] …], given_fence, given_revision, given_by,
 --       given_reason, given_call, given_change as JSON {set: …, clear: …}; '' where there is none
--- returns for a row its status before if it moved, or {before, revision after, returned columns …} where there are such;
+-- returns for a row its status before if it moved, or {before, revision after, returned columns …} where there are such,
+-- with who was fenced off in third place if the move ends a claim;
 -- {} if it is missing, and else {false, 'not moved', before, revision, fence, unmet, by} or
 -- {false, 'replayed', before, revision after} or {false, 'error', message} if the row cannot be decided; for several rows,
 -- a list of these
@@ -23,6 +26,7 @@ local guarded = cjson.decode(given_guards) -- if: given_guards
 local time = redis.call('TIME') -- if: timed not given_now
 local moment = string.format('%s.%06d', time[1], time[2]) -- if: timed not given_now
 local moment = given_now -- if: timed given_now
+local now = tonumber(moment) -- if: fences
 
 -- for: history
 -- The newest entry of the history that `test` accepts, among the newest thousand.
@@ -78,6 +82,13 @@ local row, stream, i = KEYS[1], KEYS[2], 1 -- if: not several
     if noted.err and counted then redis.call('HINCRBY', row, revision_column, -1) end -- if: history revision
     if noted.err then return {false, 'error', noted.err} end -- if: history
     redis.call('HDEL', row, cleared) -- if: clears
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    redis.call('HDEL', row, ended_columns) -- if: ends_columns
+    for name, prefix in pairs(ended_markers) do -- if: ends_marker
+      local text = redis.call('HGET', row, name) -- if: ends_marker
+      if text and string.sub(text, 1, #prefix) == prefix then redis.call('HDEL', row, name) end -- if: ends_marker
+    end -- if: ends_marker
+    redis.call('HSET', row, ended_fences) -- if: fences
     redis.call('HSET', row, move_fields) -- if: not given_change
     local fields, change = {move_fields}, cjson.decode(given_change) -- if: given_change
     for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end -- if: given_change
@@ -92,16 +103,20 @@ local row, stream, i = KEYS[1], KEYS[2], 1 -- if: not several
     redis.call('PEXPIRE', stream, expires) -- if: expires history
     leave(row, string.sub(row, #row_prefix + 1)) -- if: leave
     redis.call('ZADD', index, moment, string.sub(row, #row_prefix + 1)) -- if: waits
-    return {before, after, unpack(redis.call('HMGET', row, returned))} -- if: returning
-    return {before, after} -- if: revision not returning
-    return before -- if: not revision returning
+    return {before, after, fenced_off, unpack(redis.call('HMGET', row, returned))} -- if: ends_others returning
+    return {before, after, fenced_off} -- if: ends_others not returning
+    return {before, after, unpack(redis.call('HMGET', row, returned))} -- if: returning not ends_others
+    return {before, after} -- if: revision not returning ends_others
+    return before -- if: not revision returning ends_others
   end
 
   local by = false
   local last = newest(stream, function() return true end) -- if: history
   local same = last and last.after == before and last.revision == (revision or '') -- if: history
   if same and last.actor ~= '' then by = last.actor end -- if: history
-  local outcome = unmet % 2 == 1 and 'lost' or before == target and 'already' or 'refused' -- if: losers
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= first_asked -- if: losers
+  local outcome = unmet % 2 == 1 and 'lost' or before == target and not asked and 'already' or 'refused' -- if: losers
   local noted = note(stream, i, outcome, before, revision) -- if: losers
   if noted.err then return {false, 'error', noted.err} end -- if: losers
   return {false, 'not moved', before, revision, fence, unmet, by}

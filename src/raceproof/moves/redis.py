@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from raceproof.errors import CallError, ScriptFailed
-from raceproof.moves.answer import missing, moved, not_moved, unknown
+from raceproof.moves.answer import missing, moved, moved_with, not_moved, unknown
 from raceproof.moves.redis_script import given_to, script_of_move
 from raceproof.moves.redis_texts import key_of_member, parts_of_text, status_of_reply, text_of
 from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
@@ -225,8 +225,7 @@ def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
     if not row:
         return missing(request)
     if row[0] is not None:
-        returned = [text_of(value) for value in row[2:]] if request.returning else None
-        return moved(request, text_of(row[0]), _number(row[1]), returned)
+        return moved_with(request, text_of(row[0]), _number(row[1]), [text_of(value) for value in row[2:]])
     kind, *found = map(text_of, row[1:])
     if kind == "error":
         return _failed(request, found[0])

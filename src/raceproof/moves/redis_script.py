@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from raceproof.errors import CallError
+from raceproof.forms import Columns, Marker
 from raceproof.lua import Expression, in_turn, script
-from raceproof.moves.redis_index import LEAVE, places
+from raceproof.moves.answer import FIRST_PREDICATE
+from raceproof.moves.redis_index import COUNTING, LEAVE, places
 from raceproof.moves.redis_texts import field_text
 from raceproof.moves.request import MoveRequest
 from raceproof.predicate import Comparison, EpochGuard, Predicate
+from raceproof.quoting import lua_literal
 from raceproof.spec import Claimable, Move
 from raceproof.statement import source
 
@@ -30,14 +33,20 @@ def script_of_move(
     """`redis.lua` for a declared move, for callers who hold this claim and give these values; see `given_to`."""
     spec = move.lifecycle
     ends = claim is not None and move.target not in claim.held
-    indexed = claim is not None and ends and not cluster
-    waits = claim is not None and indexed and move.target in claim.open
+    ended = [one for one in move.ends if claim is None or one.form.fence_column != claim.form.fence_column]
+    # whose index learns of it: that of the caller's claim, or of one that the row waits for after the move, or of any
+    waiting = [one for one in ended if move.target in one.open]
+    index_of = claim if ends else next(iter((*waiting, *ended)), None)
+    indexed = index_of is not None and not cluster
+    waits = index_of is not None and indexed and move.target in index_of.open
     leaves = indexed and not waits
     moment, after = Expression("moment"), Expression("after")
     fields = [spec.column, move.target, *((spec.revision, after) if spec.revision else ())]
     fields += [part for stamp in move.stamp for part in (stamp, moment)]
     fence_column = claim.form.fence_column if claim else spec.fence
     looked_at = [spec.column, *filter(None, (fence_column, spec.revision))]
+    numbered = len(looked_at)
+    others = _Others.of(ended, looked_at, (*move.stamp, *(claim.form.cleared if claim else ())))
     constants = {
         **dict.fromkeys(("given_by", "given_reason", "given_call"), ""),
         **_places_of(given),
@@ -48,7 +57,7 @@ def script_of_move(
         "revision_column": spec.revision,
         "looked_at": in_turn(looked_at),
         "seen_fence": Expression("found[2]") if fence_column else None,
-        "seen_revision": Expression(f"found[{len(looked_at)}] or '0'") if spec.revision else None,
+        "seen_revision": Expression(f"found[{numbered}] or '0'") if spec.revision else None,
         "move_fields": in_turn(fields),
         "cleared": in_turn(claim.form.cleared if claim else ()),
         "expires": f"{spec.expires.ended * 1000:.0f}" if spec.expires else None,
@@ -56,7 +65,12 @@ def script_of_move(
         "stream_key": Expression("KEYS[rows + i]" if spec.history else "nil"),
         "leases": leases,
         "returned": in_turn(returning),
-        **(places(claim) if claim else {}),
+        "ended_markers": others.markers,
+        "fenced_off": Expression(others.held_by),
+        "ended_columns": in_turn(others.columns),
+        "ended_fences": in_turn(others.fences),
+        "first_asked": FIRST_PREDICATE * 2 ** len(move.where),
+        **(places(index_of) if index_of else {}),
     }
     over = spec.expires and str(move.target) in spec.ended
     wanted = {
@@ -64,7 +78,13 @@ def script_of_move(
         "guards": "given_guards" in given,
         "history": spec.history,
         "losers": spec.history and spec.history.losers,
-        "timed": spec.history or move.stamp or waits,
+        "timed": spec.history or move.stamp or waits or others.fences,
+        "ends_others": ended,
+        "ends_columns": others.columns,
+        "ends_marker": others.markers,
+        "fences": others.fences,
+        "counts": others.fences,
+        "grows": others.fences,
         "revision": spec.revision,
         "repeats": repeats,
         "clears": ends,
@@ -72,12 +92,51 @@ def script_of_move(
         "lives_again": spec.expires and not over and spec.ended.intersection(map(str, move.sources)),
         "waits": waits,
         "leave": leaves,
-        "serial": claim and leaves and claim.serial,
+        "serial": index_of and leaves and index_of.serial,
         "tenants": spec.tenant,
         "returning": returning,
         **{name.removesuffix(_EACH): True for name in given},
     }
-    return script((GUARDS, LEAVE, SCRIPT), constants, [name for name, value in wanted.items() if value])
+    return script(
+        (GUARDS, LEAVE, COUNTING, SCRIPT), constants, [name for name, value in wanted.items() if value]
+    )
+
+
+class _Others(NamedTuple):
+    """What a move writes to end claims that the caller does not hold."""
+
+    held_by: str
+    """Lua for who held the row, or false."""
+    columns: list[str]
+    """Columns to clear."""
+    markers: dict[str, str]
+    """Columns to clear if they hold a marker, and how it begins; any other text is an old error, and stays."""
+    fences: list[Any]
+    """Fences that grow, and their new values, in turn."""
+
+    @classmethod
+    def of(cls, ended: Sequence[Claimable[Any]], looked_at: list[str], written: Sequence[str]) -> "_Others":
+        """Adds to `looked_at` what has to be seen before; what the move writes itself is left alone."""
+        made = cls("", [], {}, [])
+        held = []
+        for claim in ended:
+            form = claim.form
+            shown = form.holder if isinstance(form, Columns) else form.fence_column
+            looked_at.append(shown)
+            found = f"found[{len(looked_at)}]"
+            if isinstance(form, Marker):
+                begins = lua_literal(form.prefix)
+                held.append(
+                    f"({found} and string.sub({found}, 1, {len(form.prefix)}) == {begins} and {found})"
+                )
+                made.markers.update({form.column: form.prefix} if form.column not in written else {})
+            else:
+                held.append(found)
+                made.columns.extend(column for column in form.cleared if column not in written)
+            if isinstance(form, Columns) and form.fence not in (*written, *made.fences):
+                looked_at.append(form.fence)
+                made.fences.extend((form.fence, Expression(f"grown(found[{len(looked_at)}], now)")))
+        return made._replace(held_by=" or ".join((*held, "false")))
 
 
 _EACH = "*"

@@ -9,7 +9,7 @@ from uuid import UUID
 from raceproof.errors import CallError
 from raceproof.identity import next_call
 from raceproof.outcome import Answer, Claim, Moved
-from raceproof.predicate import Predicate, Where, predicates
+from raceproof.predicate import Column, Predicate, Where, predicates
 from raceproof.spec import Claimable, Move, Spec
 
 KeyParts = tuple[Any, ...]
@@ -43,6 +43,8 @@ class MoveRequest:
     """Columns of a claim that ends with this move."""
     claim: Claimable[Any] | None = None
     """What kind of claim the caller holds."""
+    ended: tuple[Claimable[Any], ...] = ()
+    """Claims that end with this move, whoever holds them; the caller does not."""
 
     def of_claim(self, claim: Claim[Any, Any], parts: KeyParts) -> "MoveRequest":
         """The same call for another claim of the same kind: what was checked once need not be checked again."""
@@ -65,6 +67,7 @@ class MoveRequest:
             self.fence_column,
             self.clears,
             self.claim,
+            self.ended,
         )
 
     def finished(self, answer: "Answer[Any, Any]") -> "Answer[Any, Any]":
@@ -101,8 +104,11 @@ def request(
     fence_column = spec.fence
     clears: tuple[str, ...] = ()
     claim: Claimable[Any] | None = None
+    ended = move.ends
     if type(key) is Claim:
-        claim = key.move
+        claim = _own_claimable(move, key)
+        own = claim.form.fence_column
+        ended = tuple([one for one in ended if one.form.fence_column != own])
         fence, fence_column, clears, tenant = _of_claim(move, key, fence, set, tenant)
         by = key.by if by is None else by
         key = key.key
@@ -112,6 +118,8 @@ def request(
         raise CallError(
             f"{move} may not set {', '.join(map(repr, unknown))}; it declares sets={list(move.sets)}, add the column there"
         )
+    if set:
+        check_set(move, set)
     if revision is not None and type(revision) is not int:
         raise CallError(f"{move}: revision= is a whole number, not {revision!r}")
     if fence is not None and fence_column is None:
@@ -160,6 +168,7 @@ def request(
         fence_column,
         clears,
         claim,
+        ended,
     )
 
 
@@ -172,12 +181,31 @@ def of_claims(first: MoveRequest, claims: Sequence[Claim[Any, Any]]) -> list[Mov
     ]
 
 
+def _own_claimable(move: Move[Any], claim: Claim[Any, Any]) -> Claimable[Any]:
+    """What the claim is of, in the lifecycle of the move; a claim that was pickled or copied may bring another object."""
+    spec, of = move.lifecycle, claim.move
+    if of.lifecycle is spec:
+        return of
+    found = spec.claims.get(of.name)
+    if found is None or not found.means(of):
+        raise CallError(f"{move}: this claim is of {of}, which belongs to another lifecycle")
+    return found
+
+
+def check_set(asked: object, columns: Mapping[str, Any]) -> None:
+    """A value is a parameter of the statement: an expression would reach the driver as an object it does not know."""
+    for column, value in columns.items():
+        if isinstance(value, Predicate | Column):
+            raise CallError(
+                f"{asked}: {column!r} takes a value, not the expression {value}; compute the value first, "
+                "or pass the expression as a guard in where="
+            )
+
+
 def _of_claim(
     move: Move[Any], claim: Claim[Any, Any], fence: Any, set: Mapping[str, Any] | None, tenant: Any
 ) -> tuple[Any, str, tuple[str, ...], Any]:
     """What a claim adds to a move: its fence, and, where the move leads away from it, its end."""
-    if claim.move.lifecycle is not move.lifecycle:
-        raise CallError(f"{move}: this claim is of {claim.move}, which belongs to another lifecycle")
     if fence is not None:
         raise CallError(f"{move}: a claim brings its own fence; leave fence= out")
     if claim.fence is None:

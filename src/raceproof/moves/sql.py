@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from raceproof.moves import form_sql
 from raceproof.moves.answer import FENCE, FIRST_PREDICATE, REVISION
 from raceproof.moves.request import MoveRequest
+from raceproof.moves.words import Words
 from raceproof.quoting import identifier, literal, parameter, qualified
 from raceproof.spec import Spec
 from raceproof.statement import lines
@@ -32,9 +34,10 @@ def key_text(spec: Spec[Any], cast: str, row: str = "t.") -> str:
     return " || ':' || ".join(f"replace(replace({column}, '%', '%25'), ':', '%3A')" for column in columns)
 
 
-def assignments(request: MoveRequest, now: str, value: str) -> str:
+def assignments(request: MoveRequest, words: Words, now: str, value: str) -> str:
     """What the move writes into the row; `value` is where the value of a set column comes from."""
     spec = request.move.lifecycle
+    own = {*request.move.stamp, *request.clears, *request.set}
     written = [f"{identifier(spec.column)} = {literal(request.move.target)}"]
     if spec.revision:
         column = identifier(spec.revision)
@@ -42,8 +45,19 @@ def assignments(request: MoveRequest, now: str, value: str) -> str:
     written += [f"{identifier(stamp)} = {now}" for stamp in request.move.stamp]
     # the end of a claim; P4: never its fence number, which can only grow
     written += [f"{identifier(column)} = NULL" for column in request.clears]
+    # the end of a claim that another process holds
+    for claim in request.ended:
+        ends = form_sql.ended(claim.form, words, now)
+        written += [f"{identifier(column)} = {end}" for column, end in ends.items() if column not in own]
+        own |= ends.keys()
     written += [f"{identifier(column)} = {value.format(i)}" for i, column in enumerate(request.set)]
     return lines(written, ",")
+
+
+def fenced_off(request: MoveRequest, row: str = "t") -> str:
+    """Who holds the row before a move that ends the claim."""
+    held = [form_sql.held_by(claim.form, row) for claim in request.ended]
+    return held[0] if len(held) == 1 else f"COALESCE({', '.join(held)})"
 
 
 def guards(

@@ -14,6 +14,7 @@ from uuid import UUID
 from raceproof.moves import sql
 from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
+from raceproof.moves.words import SqliteWords
 from raceproof.outcome import Answer, Claim
 from raceproof.quoting import identifier, literal, parameter, split_qualified
 from raceproof.spec import Spec
@@ -32,6 +33,7 @@ from raceproof.statement import (
 )
 
 _TEMPLATES = templates("raceproof.moves", "sqlite.sql")
+_WORDS = SqliteWords()
 _TEXTS: "dict[Style, dict[Hashable, _Texts]]" = {}
 
 
@@ -51,7 +53,7 @@ class SqliteMoves:
         """Move one row by its key."""
         texts = self._texts.get(request.shape) or self._texts_of(request)
         try:
-            if texts.note is None:
+            if texts.note is None and not request.ended:
                 plain = request.shape is request.move
                 values = bindable(request.parts if plain else sql.flat(request))
                 for place, (before, write) in enumerate(texts.writes):
@@ -176,6 +178,11 @@ class SqliteMoves:
                 seen = yield texts.replay.bind(asked)
                 if seen:
                     return moved(request, seen[0][0], seen[0][1], None, replayed=True)
+        fenced_off = None
+        if request.ended:
+            # RETURNING cannot tell what a column was before
+            held = yield texts.held(values)
+            fenced_off = held[0][0] if held else None
         for place, (source, write) in enumerate(texts.writes):
             rows = yield write(values)
             if rows:
@@ -184,7 +191,7 @@ class SqliteMoves:
                 revision, key, *returned = rows[0]
                 if texts.note:
                     yield texts.note((*values, key, "moved", source, revision))
-                return moved(request, source, revision, returned or None)
+                return moved(request, source, revision, returned or None, fenced_off=fenced_off)
         found = yield texts.look(values)
         if not found:
             return missing(request)
@@ -222,7 +229,8 @@ class _Texts:
             "key_text": sql.key_text(spec, "CAST({} AS TEXT)"),
             "unmet": sql.unmet(guards),
             "guards": lines((text for _, text in guards), " AND"),
-            "assignments": sql.assignments(request, now, parameter("set_{}")),
+            "assignments": sql.assignments(request, _WORDS, now, parameter("set_{}")),
+            "fenced_off": sql.fenced_off(request) if request.ended else "NULL",
             "sources": sql.sources(request),
             # RETURNING knows only the bare names of the row as written
             "returning_revision": identifier(spec.revision, "`") if spec.revision else "NULL",
@@ -240,6 +248,7 @@ class _Texts:
         # BEGIN carries the statement that takes the write lock in a transaction of the caller's
         self.begin = BEGIN._replace(params=(prepared("move.lock").text,))
         self.look = prepared("move.look").picking(layout)
+        self.held = prepared("move.held").picking(layout)
         self.matching = prepared("move.matching")
         self.writes = []
         for source in request.move.sources:
@@ -273,7 +282,7 @@ class _Texts:
 def _alike(requests: Sequence[MoveRequest]) -> bool:
     """Whether all rows are found by one key column and set the same values, so that one statement can serve them."""
     first = requests[0]
-    if len(first.parts) > 1 or (first.fence is not None and first.revision is not None):
+    if len(first.parts) > 1 or first.ended or (first.fence is not None and first.revision is not None):
         return False
     if any(request.set is not first.set for request in requests):
         return False

@@ -48,6 +48,12 @@ SELECT t.{status} AS rp_before,
 FROM {table} AS t
 WHERE {key_matches}
 
+-- Who holds the row, before a move that ends the claim.
+-- name: move.held
+SELECT {fenced_off}
+FROM {table} AS t
+WHERE {key_matches}
+
 -- name: move.note
 INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
 VALUES ({lifecycle}, {$key}, {move}, {$outcome}, {$before}, {target}, {$found_revision}, {$by}, {$reason}, {$call}, {now})

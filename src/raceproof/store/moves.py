@@ -128,7 +128,7 @@ class MovePrograms(Telling[D], Generic[D]):
         """The move of many claims of one kind; what was checked for the first need not be checked for each."""
         kind = claims[0].move
         for one in claims:
-            if type(one) is not Claim or one.move is not kind:
+            if type(one) is not Claim or not one.move.means(kind):
                 raise CallError(f"{first.move}: claims of one kind only can share a move_many, not {one!r}")
         return (yield from self._driver.moves.many_claimed(first, claims))
 

@@ -6,15 +6,14 @@ from typing import Any
 from raceproof.attempts import Attempts, start_request
 from raceproof.claims import claim_request
 from raceproof.claims import sql as claims_sql
-from raceproof.claims.postgres import PostgresWords
 from raceproof.claims.request import ClaimRequest
-from raceproof.claims.sqlite import SqliteWords
 from raceproof.errors import CallError
 from raceproof.look import moment
 from raceproof.moves import RedisMoves
 from raceproof.moves.redis_texts import key_of_member, parts_of_text, text_of
 from raceproof.moves.request import KeyParts
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.quoting import identifier, parameter
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Prepared, Program, Statement, templates

@@ -9,8 +9,6 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from raceproof.attempts import Attempts
 from raceproof.claims import claim_request
-from raceproof.claims.postgres import PostgresWords
-from raceproof.claims.sqlite import SqliteWords
 from raceproof.errors import CallError
 from raceproof.inbox import Inbox
 from raceproof.lifecycle import Lifecycle, spec_of
@@ -18,6 +16,7 @@ from raceproof.moves import RedisMoves, request
 from raceproof.moves.redis_index import index_key, line_key
 from raceproof.moves.redis_texts import parts_of_text, text_of
 from raceproof.moves.request import key_text
+from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.quoting import literal, parameter, qualified
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program, Rows, Statement, reading

@@ -74,7 +74,7 @@ class Worker:
         check_async(db, f"{claim}: a worker")
         if not callable(handler):
             raise CallError(f"{claim}: {handler!r} is no handler; give a function of one claim")
-        if finish.lifecycle is not claim.lifecycle:
+        if not finish.lifecycle.means(claim.lifecycle):
             raise CallError(f"{claim}: finish= is a move of {claim.lifecycle}, not {finish!r}")
         if any(status not in finish.sources for status in claim.held):
             raise CallError(

@@ -85,10 +85,11 @@ class Guarded:
             Slot.run, slot, where=self._db.leading_guard(self._leading), set={"ran_by": self._instance}
         )
         if not answer.won:
-            over = isinstance(answer, Refused) and bool(answer.unmet)
+            why = answer.outcome
+            if isinstance(answer, Refused) and answer.unmet:
+                why = f"its epoch is over; the slot is {answer.status}"
             self._database.execute(
-                "INSERT INTO late (slot, instance, answer) VALUES (?, ?, ?)",
-                (slot, self._instance, "refused: its epoch is over" if over else "refused: it has been run"),
+                "INSERT INTO late (slot, instance, answer) VALUES (?, ?, ?)", (slot, self._instance, why)
             )
 
 

@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from raceproof.claims import sql as claims_sql
-from raceproof.claims.postgres import PostgresWords
 from raceproof.claims.request import ClaimRequest
-from raceproof.claims.sqlite import SqliteWords
 from raceproof.forms import Columns, Marker
 from raceproof.look import moment
 from raceproof.moves.redis_index import index_key
 from raceproof.moves.redis_texts import text_of
+from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.quoting import identifier
 from raceproof.schema import claim_index_ddl
 from raceproof.schema.indexes import search_columns

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from raceproof.claims.postgres import PostgresWords
-from raceproof.claims.sqlite import SqliteWords
 from raceproof.deliveries import Delivery, DeliveryState
 from raceproof.deliveries import sql as deliveries_sql
 from raceproof.look import moment
+from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.statement import Program
 from raceproof.store import AsyncStore
 from raceproof.sweep.finding import now_text
