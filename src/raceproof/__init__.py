@@ -3,7 +3,14 @@
 from raceproof.attempts import Attempts, Kept, Rejected, Started
 from raceproof.deliveries import Delivery, DeliveryState, Marked, NotSent, NoTurn, Turn, TurnLost
 from raceproof.diagram import mermaid, svg
-from raceproof.errors import CallError, DeclarationError, MissingExtra, RaceproofError, ScriptFailed
+from raceproof.errors import (
+    CallError,
+    DeclarationError,
+    MissingExtra,
+    RaceproofError,
+    ScriptFailed,
+    StoreUnavailable,
+)
 from raceproof.events import Event, log_to, subscribe, subscribed
 from raceproof.explain import Explanation, explain
 from raceproof.forms import Columns, Marker, Timestamp
@@ -100,6 +107,7 @@ __all__ = [
     "Started",
     "SteppedDown",
     "Store",
+    "StoreUnavailable",
     "Swept",
     "Taken",
     "Timestamp",

@@ -19,3 +19,10 @@ class MissingExtra(RaceproofError, ImportError):
 
 class ScriptFailed(RaceproofError):
     """Redis could not decide a row: its fields, or its history, are not what the declaration says."""
+
+
+class StoreUnavailable(RaceproofError):
+    """The store answers, but takes no writes now: it became a replica, is out of memory, or is still loading.
+
+    Nothing of the call was kept, and the same call again is safe. Workers and leaders ask again by themselves.
+    """

@@ -4,16 +4,28 @@ Promise: a predicate is decided by the store, in the same write as the move, on 
 `column` works on every store, Redis included; `sql` is for PostgreSQL and SQLite and may use anything they know.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
 from string import Formatter
 from typing import Any, Literal, final
+from uuid import UUID
 
 from raceproof.errors import DeclarationError
 from raceproof.quoting import identifier, parameter, qualified
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "is null", "is not null"]
-Scalar = str | int | float
+Kind = Literal["value", "moment", "uuid"]
+Spelled = Callable[[Kind, str], str]
+Scalar = str | int | float | Decimal | UUID | date | Enum
+"""What a column can be compared with; a datetime is a date too, and a member of an Enum means its value."""
+
+
+def as_it_is(kind: Kind, value: str) -> str:
+    """The spelling of a store whose columns have types: the value itself."""
+    return value
 
 
 @final
@@ -23,28 +35,52 @@ class Comparison:
 
     column: str
     operator: Operator
-    value: Scalar | None = None
+    value: Any = None
+    kind: Kind = "value"
+    """A moment or a UUID is compared as such, however the column spells it."""
 
     def __post_init__(self) -> None:
         if self.operator.startswith("is "):
             return
-        if isinstance(self.value, bool) or not isinstance(self.value, str | int | float):
+        if isinstance(self.value, bool) or not isinstance(self.value, Scalar):
             raise DeclarationError(
-                f"column({self.column!r}) can be compared with text and numbers, not with {self.value!r}; "
-                "for anything else write sql(…), for NULL .is_null()"
+                f"column({self.column!r}) can be compared with text, numbers, dates, times and UUIDs, "
+                f"got {self.value!r}; for anything else write sql(…), for NULL .is_null()"
             )
+        if isinstance(self.value, datetime | UUID):
+            object.__setattr__(self, "kind", "uuid" if isinstance(self.value, UUID) else "moment")
+
+    def stored(self, value: Any) -> "Comparison":
+        """The same comparison with the value as the column stores it."""
+        found = Comparison(self.column, "is null")
+        object.__setattr__(found, "operator", self.operator)
+        object.__setattr__(found, "value", value)
+        if self.kind == "moment" and isinstance(value, str | datetime):
+            object.__setattr__(
+                found, "kind", "moment"
+            )  # which the library may have stamped in another spelling
+        return found
 
     def __str__(self) -> str:
-        value = "" if self.value is None else f" {self.value!r}"
+        value = "" if self.value is None else f" {_spelled(self.value)}"
         return f"{self.column} {self.operator}{value}"
 
-    def text(self, prefix: str) -> str:
-        """The predicate as SQL on the row `t`; its parameter is called after `prefix`."""
-        value = "" if self.operator.startswith("is ") else " " + parameter(f"{prefix}_value")
-        return f"t.{identifier(self.column)} {self.operator}{value}"
+    def text(self, prefix: str, spelled: Spelled = as_it_is) -> str:
+        """The predicate as SQL on the row `t`; its parameter is called after `prefix`.
+
+        `spelled` makes one spelling of a moment or a UUID, in a store where a column may have several.
+        """
+        column = f"t.{identifier(self.column)}"
+        if self.operator.startswith("is "):
+            return f"{column} {self.operator}"
+        value = parameter(f"{prefix}_{self.kind}")
+        return f"{spelled(self.kind, column)} {self.operator} {spelled(self.kind, value)}"
 
     def values(self, prefix: str) -> Mapping[str, Any]:
-        return {} if self.operator.startswith("is ") else {f"{prefix}_value": self.value}
+        if self.operator.startswith("is "):
+            return {}
+        value = self.value.value if isinstance(self.value, Enum) else self.value
+        return {f"{prefix}_{self.kind}": value}
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -63,7 +99,11 @@ class Fragment:
     def __str__(self) -> str:
         return self.fragment
 
-    def text(self, prefix: str) -> str:
+    def stored(self, parameters: Mapping[str, Any]) -> "Fragment":
+        """The same fragment with its parameters as the store keeps such values."""
+        return Fragment(self.fragment, parameters)
+
+    def text(self, prefix: str, spelled: Spelled = as_it_is) -> str:
         """The fragment with its parameters renamed, so that two fragments cannot share one by accident."""
         parts = []
         for literal, name, _, _ in Formatter().parse(self.fragment):
@@ -92,7 +132,7 @@ class EpochGuard:
     def __str__(self) -> str:
         return f"epoch {self.epoch} of {self.name}"
 
-    def text(self, prefix: str) -> str:
+    def text(self, prefix: str, spelled: Spelled = as_it_is) -> str:
         # P10: until this write is committed nobody can take the lease over
         lock = " FOR SHARE" if self.dialect == "postgres" else ""
         name, epoch = parameter(f"{prefix}_name"), parameter(f"{prefix}_epoch")
@@ -100,6 +140,13 @@ class EpochGuard:
 
     def values(self, prefix: str) -> Mapping[str, Any]:
         return {f"{prefix}_name": self.name, f"{prefix}_epoch": self.epoch}
+
+
+def _spelled(value: Any) -> str:
+    """A value as people write it."""
+    if isinstance(value, Enum):
+        value = value.value
+    return str(value) if isinstance(value, UUID | Decimal | date) else repr(value)
 
 
 Predicate = Comparison | Fragment | EpochGuard
@@ -120,10 +167,10 @@ class Column:
         return f"column({self._name!r})"
 
     def __eq__(self, value: object) -> Comparison:  # type: ignore[override]
-        return Comparison(self._name, "=", value)  # type: ignore[arg-type]
+        return Comparison(self._name, "=", value)
 
     def __ne__(self, value: object) -> Comparison:  # type: ignore[override]
-        return Comparison(self._name, "<>", value)  # type: ignore[arg-type]
+        return Comparison(self._name, "<>", value)
 
     def __lt__(self, value: Scalar) -> Comparison:
         return Comparison(self._name, "<", value)

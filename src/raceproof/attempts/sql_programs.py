@@ -14,6 +14,7 @@ from raceproof.errors import CallError
 from raceproof.moves import sql as moves_sql
 from raceproof.moves.request import key_text, request
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.sqlite_keys import found_otherwise
 from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.outcome import Conflict, Unknown
 from raceproof.quoting import identifier, literal, parameter
@@ -247,8 +248,11 @@ class SqliteAttempts(PostgresAttempts):
         return False
 
     def _wait_for_others(self, asked: StartRequest, values: dict[str, Any], alone: bool) -> Program[None]:
-        return None
-        yield
+        """The lock is held already; but an owner or key that is spelled otherwise would be another one (P9)."""
+        spec, owner = asked.attempts.lifecycle, asked.attempts.owner
+        style = self._moves.style
+        yield from found_otherwise(asked.attempts, spec.table, (owner,), (asked.owner,), style)
+        yield from found_otherwise(asked.attempts, spec.table, spec.key_columns, asked.parts, style)
 
     def _bindable(self, values: dict[str, Any]) -> dict[str, Any]:
         return dict(zip(values, bindable(tuple(values.values())), strict=True))

@@ -8,12 +8,12 @@ from typing import Any
 from raceproof.claims import answer, sql
 from raceproof.claims.request import ClaimRequest
 from raceproof.moves import sql as moves_sql
-from raceproof.moves.postgres import PostgresMoves, Table
+from raceproof.moves.postgres import PostgresMoves
 from raceproof.moves.request import key_parts
 from raceproof.moves.words import PostgresWords
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.quoting import identifier, literal, parameter
-from raceproof.spec import Claimable, Spec
+from raceproof.spec import Claimable
 from raceproof.statement import (
     AcknowledgementLost,
     Conflicted,
@@ -40,15 +40,12 @@ class PostgresClaims:
         self._moves = moves
         self._style = moves.style
         self._prepared: dict[Hashable, Prepared] = {}
-        self._tables: dict[Spec[Any], Table] = {}
 
     def acquire(self, request: ClaimRequest) -> Program[list[Claim[Any, Any]]]:
         """Up to so many rows, in order, each for this caller alone."""
         claim = request.claim
         spec = claim.lifecycle
-        table = self._tables.get(spec)
-        if table is None:
-            table = self._tables[spec] = yield from self._moves.table(spec)
+        table = yield from self._moves.table(spec)
         # a plan for any number of rows is so much worse for a few that PostgreSQL would rather plan each time anew; but a
         # plan that is kept must not be one that was made for a small table
         kept = request.limit <= _FEW and (self._moves.by_index or table.grown)
@@ -295,7 +292,7 @@ class PostgresClaims:
 
     def _one_slots(self, request: ClaimRequest) -> dict[str, str]:
         slots = self._slots(request)
-        return slots | {"unmet": sql.unmet(request, slots)}
+        return slots | {"unmet": sql.unmet(request, _WORDS, slots)}
 
     def _set_aside_slots(self, request: ClaimRequest) -> dict[str, str]:
         claim = request.claim

@@ -18,11 +18,11 @@ from typing import Any
 from raceproof.claims import answer
 from raceproof.claims.redis_script import ROWS_IN_ONE_SCRIPT, script_of_claim
 from raceproof.claims.request import ClaimRequest
-from raceproof.errors import CallError, ScriptFailed
+from raceproof.errors import CallError, ScriptFailed, StoreUnavailable
 from raceproof.forms import Columns
 from raceproof.moves.redis import RedisMoves
 from raceproof.moves.redis_script import comparisons
-from raceproof.moves.redis_texts import key_of_member, status_of_reply, text_of
+from raceproof.moves.redis_texts import key_of_member, status_of_reply, takes_no_writes, text_of
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.spec import Claimable
@@ -312,6 +312,11 @@ def _passed_over(claim: Claimable[Any], told: Sequence[Any]) -> int:
 
 
 def _failed(claim: Claimable[Any], key: Any, why: Any) -> ScriptFailed:
+    """An error of the row; one of the whole store is raised at once."""
+    if hint := takes_no_writes(text_of(why)):
+        raise StoreUnavailable(
+            f"Redis takes no writes, so {claim} of {key!r} was not decided: {hint} ({text_of(why)})"
+        )
     return ScriptFailed(f"Redis could not decide {claim} of {key!r}: {text_of(why)}")
 
 

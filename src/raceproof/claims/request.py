@@ -48,6 +48,12 @@ class ClaimRequest:
             found |= predicate.values(f"where_{index}")
         return found
 
+    def stored(self, tenant: Any, where: tuple[Predicate, ...]) -> "ClaimRequest":
+        """The same call with its values as the columns store them."""
+        texts = tuple([predicate.text("") for predicate in where])
+        shape = (self.claim, texts, self.returning, self.now is not None)
+        return replace(self, tenant=tenant, where=where, shape=shape)
+
     def finished(self, claim: Claim[Any, Any]) -> Claim[Any, Any]:
         """The claim with its row in the form that the caller asked for."""
         named = dict(zip(self.returning, claim.row, strict=True))

@@ -23,7 +23,9 @@ def slots(request: ClaimRequest, words: Words, now: str) -> dict[str, str]:
     claim = request.claim
     spec = claim.lifecycle
     form = form_sql(claim.form, words, now)
-    guards = [predicate.text(f"where_{index}") for index, predicate in enumerate(request.where)]
+    guards = [
+        predicate.text(f"where_{index}", words.spelled) for index, predicate in enumerate(request.where)
+    ]
     return {
         **moves_sql.declared(spec),
         "open": statuses(claim.open),
@@ -148,7 +150,7 @@ def _none_of(claim: Claimable[Any], conditions: list[str]) -> str:
     return _EARLIER.format(table=table, earlier=" AND ".join(conditions))
 
 
-def unmet(request: ClaimRequest, filled: dict[str, str]) -> str:
+def unmet(request: ClaimRequest, words: Words, filled: dict[str, str]) -> str:
     """Why a row cannot be claimed, as one number; NULL does not hold."""
     found = [(STATUS, f"t.{filled['status']} IN ({filled['open']})"), (HELD, filled["free"])]
     found += [
@@ -157,7 +159,7 @@ def unmet(request: ClaimRequest, filled: dict[str, str]) -> str:
     ]
     bit = FIRST_PREDICATE
     for index, predicate in enumerate(request.where):
-        found.append((bit, predicate.text(f"where_{index}")))
+        found.append((bit, predicate.text(f"where_{index}", words.spelled)))
         bit *= 2
     return moves_sql.unmet([(bit, text) for bit, text in found if text])
 

@@ -11,6 +11,7 @@ from raceproof.claims.request import ClaimRequest
 from raceproof.moves import sql as moves_sql
 from raceproof.moves.request import key_parts
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.sqlite_keys import found_otherwise
 from raceproof.moves.words import SqliteWords
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.quoting import identifier, parameter
@@ -108,6 +109,8 @@ class SqliteClaims:
         values = _values(request) | {f"key_{i}": part for i, part in enumerate(parts)}
         found = yield self._text("claim.look", request).bind(values)
         if not found:
+            spec = claim.lifecycle
+            yield from found_otherwise(claim, spec.table, spec.key_columns, parts, self._style)
             return Missing(key, claim)
         before, unmet, holder, text = found[0]
         if unmet:
@@ -249,7 +252,7 @@ class SqliteClaims:
         if prepared is None:
             slots = self._slots(request.claim, request.now)
             slots |= sql.slots(request, _WORDS, _now(request.now))
-            slots["unmet"] = sql.unmet(request, slots)
+            slots["unmet"] = sql.unmet(request, _WORDS, slots)
             slots["returning"] = "".join(", " + identifier(name, "`") for name in request.returning)
             prepared = self._prepared[key] = _TEMPLATES[name].prepare(slots, self._style)
         return prepared

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from raceproof import RaceproofError, Spec, Store, bind, connect
+from raceproof import RaceproofError, Spec, Store, StoreUnavailable, bind, connect
 from raceproof.cli.ends import ExitCode, Failure, is_unwritable
 from raceproof.cli.location import Location
 from raceproof.cli.options import Run
@@ -149,7 +149,7 @@ def _meaning(error: Exception) -> tuple[ExitCode, str]:
             error.__cause__, Exception
         ) else said
     if isinstance(error, RaceproofError):
-        return ExitCode.ERROR, said
+        return ExitCode.UNREACHABLE if isinstance(error, StoreUnavailable) else ExitCode.ERROR, said
     if isinstance(error, sqlite3.Error):
         if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _UNREACHABLE_SQLITE:
             return ExitCode.UNREACHABLE, said

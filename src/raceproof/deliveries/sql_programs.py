@@ -11,6 +11,7 @@ from raceproof.deliveries.declared import Delivery, DeliveryState
 from raceproof.deliveries.outcome import MarkAnswer, Marked, Turn, TurnAnswer
 from raceproof.deliveries.request import TurnRequest, mark_values
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.sqlite_keys import found_otherwise
 from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.outcome import Conflict, Missing, Unknown
 from raceproof.quoting import parameter
@@ -99,7 +100,7 @@ class PostgresDeliveries:
             return Marked(request.key, request.delivery, state)
         found = yield self._text("delivery.look", request.delivery, request.now, ()).bind(values)
         if not found:
-            return Missing(request.key, request.delivery)
+            return (yield from self._missing(request))
         return answer.no_turn(request, found[0][0], found[0][1], found[0][2])
 
     def look(self, request: TurnRequest) -> Program[str | None]:
@@ -114,6 +115,10 @@ class PostgresDeliveries:
         """What is under way or unknown, or only the latter: state, holder, since, attempts, error and the key's columns."""
         values = self._values({"limit": limit, "key_0": tenant, "stale": delivery.stale, "now": now})
         return (yield self._listing(delivery, now, uncertain).bind(values))
+
+    def _missing(self, request: TurnRequest) -> Program[Missing[Any]]:
+        return Missing(request.key, request.delivery)
+        yield
 
     def _decided(self, text: Prepared, values: dict[str, Any]) -> Program[Rows]:
         """One decision; outside of the caller's transactions a conflict with another one is no reason to give up (P7)."""
@@ -173,7 +178,7 @@ class SqliteDeliveries(PostgresDeliveries):
         values = self._values(request.values())
         found = yield self._text("delivery.look", request.delivery, request.now, ()).bind(values)
         if not found:
-            return Missing(request.key, request.delivery)
+            return (yield from self._missing(request))
         state, holder, since, may, doubt = found[0]
         taken: Rows = ()
         if may:
@@ -183,6 +188,17 @@ class SqliteDeliveries(PostgresDeliveries):
             return answer.no_turn(request, state, holder, since)
         fence, attempts, *row = taken[0]
         return answer.turn(request, fence, attempts, doubt, row or None, deadline)
+
+    def _missing(self, request: TurnRequest) -> Program[Missing[Any]]:
+        delivery = request.delivery
+        yield from found_otherwise(delivery, delivery.table, delivery.key_columns, request.parts, self._style)
+        return Missing(request.key, delivery)
+
+    def look(self, request: TurnRequest) -> Program[str | None]:
+        state = yield from super().look(request)
+        if state is None:
+            yield from self._missing(request)
+        return state
 
     def _values(self, values: dict[str, Any]) -> dict[str, Any]:
         return dict(zip(values, bindable(tuple(values.values())), strict=True))

@@ -4,9 +4,9 @@ The same decision three times, side by side: `postgres.sql`, `sqlite.sql`, `redi
 name that yields the statements and makes the answer; `request.py` is what goes in, `answer.py` what comes out.
 """
 
-from raceproof.moves.postgres import PostgresMoves
+from raceproof.moves.postgres import Catalogue, PostgresMoves
 from raceproof.moves.redis import RedisMoves
 from raceproof.moves.request import MoveRequest, request
 from raceproof.moves.sqlite import SqliteMoves
 
-__all__ = ["MoveRequest", "PostgresMoves", "RedisMoves", "SqliteMoves", "request"]
+__all__ = ["Catalogue", "MoveRequest", "PostgresMoves", "RedisMoves", "SqliteMoves", "request"]

@@ -4,6 +4,7 @@ Promise: one statement is one decision, history included. Only a repeated call (
 transaction, because it must see what was committed while it waited for the row.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ from raceproof.statement import (
 )
 
 _NO_ROW: Row = (None,) * 7
+_SMALL_FOR = 60.0
+"""Seconds after which a table without statistics is looked at again."""
 
 
 class Table(NamedTuple):
@@ -41,10 +44,21 @@ class Table(NamedTuple):
     """It has statistics, and of more than a few rows: a plan that is made once is made for a big table."""
 
 
+class Catalogue:
+    """What PostgreSQL said about the tables of one database: asked once, shared by all stores on it."""
+
+    __slots__ = ("__weakref__", "tables", "types")
+
+    def __init__(self) -> None:
+        self.types: dict[Spec[Any], dict[str, str]] = {}
+        self.tables: dict[Spec[Any], tuple[Table, float]] = {}
+        """With the time of asking: a table may grow."""
+
+
 class PostgresMoves:
     """The programs of moves on one database."""
 
-    def __init__(self, style: Style, version: int) -> None:
+    def __init__(self, style: Style, version: int, catalogue: Catalogue | None = None) -> None:
         self.style: Style = style
         self.version = version
         """The server's major version; 0 if it is not known yet."""
@@ -53,7 +67,7 @@ class PostgresMoves:
         self.by_index = False
         """Whether rows are found by an index on this connection, whatever the statistics say: then a plan can be kept."""
         self.texts = postgres_texts(style, version)
-        self._types: dict[Spec[Any], dict[str, str]] = {}
+        self._catalogue = Catalogue() if catalogue is None else catalogue
         self._ends = PostgresEnds(self)
 
     # One row
@@ -182,7 +196,7 @@ class PostgresMoves:
         The others of the statement are committed by now, so no error may take their answers away.
         """
         first = requests[0]
-        prepared = self.texts.present(first, self._types[first.move.lifecycle])
+        prepared = self.texts.present(first, self._catalogue.types[first.move.lifecycle])
         try:
             rows = yield prepared.bind(_arrays(requests))
         except Exception as error:
@@ -282,16 +296,22 @@ class PostgresMoves:
         return (yield self.texts.plain("move.history", spec).bind({"key": key_text(parts), "limit": limit}))
 
     def table(self, spec: Spec[Any]) -> Program[Table]:
-        """What kind of table the rows are in."""
+        """What kind of table the rows are in; asked again every minute while it is small."""
+        known, asked = self._catalogue.tables.get(spec, (None, 0.0))
+        now = time.monotonic()
+        if known is not None and (known.grown or now - asked < _SMALL_FOR):
+            return known
         rows = yield from reading(self._ask("move.table", spec))
-        return Table(*map(bool, rows[0])) if rows else Table(partitioned=True, grown=False)
+        found = Table(*map(bool, rows[0])) if rows else Table(partitioned=True, grown=False)
+        self._catalogue.tables[spec] = found, now
+        return found
 
     def _ask(self, name: str, spec: Spec[Any]) -> Program[Rows]:
         return (yield self.texts.plain(name, spec).bind({}))
 
     def column_types(self, spec: Spec[Any]) -> Program[dict[str, str]]:
         """The types of the columns that bulk moves and claims pass as arrays."""
-        if known := self._types.get(spec):
+        if known := self._catalogue.types.get(spec):
             return known
         rows = yield from reading(self._ask("move.types", spec))
         found = {str(name): str(type_) for name, type_ in rows}
@@ -303,7 +323,7 @@ class PostgresMoves:
                 )
             types[column] = found[column]
         types |= {c: found[c] for c in (one.form.fence_column for one in spec.claims.values()) if c in found}
-        self._types[spec] = types
+        self._catalogue.types[spec] = types
         return types
 
 

@@ -65,7 +65,7 @@ class PostgresTexts:
             if not self._returns_old:
                 return None
             held, told = f", {sql.fenced_off(request, 'old')} AS rp_fenced_off", ", changed.rp_fenced_off"
-        guards = sql.guards(request)
+        guards = sql.guards(request, _WORDS)
         slots = self._slots(request, guards, parameter("set_{}"))
         slots |= {
             "returning": held + sql.column_list(request.returning, "t."),
@@ -82,13 +82,13 @@ class PostgresTexts:
 
     def one(self, request: MoveRequest) -> Prepared:
         slots = {
-            **self._slots(request, sql.guards(request), parameter("set_{}")),
+            **self._slots(request, sql.guards(request, _WORDS), parameter("set_{}")),
             **self._note(request, _OWN, "TRUE"),
         }
         return _TEMPLATES["move.one"].prepare(slots, self.style)
 
     def many(self, request: MoveRequest, types: Mapping[str, str], skip_locked: bool) -> Prepared:
-        guards = sql.guards(request, "w.rp_fence_wanted", "w.rp_revision_wanted")
+        guards = sql.guards(request, _WORDS, "w.rp_fence_wanted", "w.rp_revision_wanted")
         own = ("cur.rp_by", "cur.rp_reason", "cur.rp_call")
         slots = {
             **self._slots(request, guards, "cur.rp_set_{}"),
@@ -107,7 +107,7 @@ class PostgresTexts:
         if prepared is None and (self._returns_old or len(move.sources) == 1):
             several = len(move.sources) > 1
             before = f"old.{identifier(spec.column)}::text" if several else literal(move.sources[0])
-            guards = sql.guards(request, "w.rp_fence_wanted", "w.rp_revision_wanted")
+            guards = sql.guards(request, _WORDS, "w.rp_fence_wanted", "w.rp_revision_wanted")
             slots = {
                 **self._slots(request, guards, "w.rp_set_{}"),
                 **self._wanted(request, types),
@@ -137,7 +137,7 @@ class PostgresTexts:
         prepared = self._rendered.get(key)
         if prepared is None:
             (column,) = request.move.lifecycle.key_columns
-            guards = sql.guards(request)
+            guards = sql.guards(request, _WORDS)
             slots = {
                 **self._slots(request, guards, ""),
                 "key": identifier(column),
@@ -169,7 +169,7 @@ class PostgresTexts:
 
     def matching(self, request: MoveRequest) -> Prepared:
         spec = request.move.lifecycle
-        guards = sql.guards(request)
+        guards = sql.guards(request, _WORDS)
         keys = range(len(spec.key_columns))
         same_row = " AND ".join(f"changed.rp_key_{i} = cur.rp_key_{i}" for i in keys)
         slots = {

@@ -10,10 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from raceproof.errors import CallError, ScriptFailed
+from raceproof.errors import CallError, ScriptFailed, StoreUnavailable
 from raceproof.moves.answer import missing, moved, moved_with, not_moved, unknown
 from raceproof.moves.redis_script import given_to, script_of_move
-from raceproof.moves.redis_texts import key_of_member, parts_of_text, status_of_reply, text_of
+from raceproof.moves.redis_texts import (
+    key_of_member,
+    parts_of_text,
+    status_of_reply,
+    takes_no_writes,
+    text_of,
+)
 from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
 from raceproof.outcome import Answer, Claim, Moved, Unknown
 from raceproof.predicate import EpochGuard, Predicate
@@ -72,7 +78,7 @@ class RedisMoves:
         except AcknowledgementLost as lost:
             return unknown(request, lost.__cause__ or lost)
         except Exception as error:
-            if _OF_A_SCRIPT in str(error):
+            if _OF_A_SCRIPT in str(error) and not isinstance(error, StoreUnavailable):
                 raise _failed(request, error) from error
             raise
         answer = _answer(request, row)
@@ -236,6 +242,11 @@ def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
 
 
 def _failed(request: MoveRequest, why: object) -> ScriptFailed:
+    """An error of the row; one of the whole store is raised at once."""
+    if hint := takes_no_writes(why):
+        raise StoreUnavailable(
+            f"Redis takes no writes, so {request.move} of {request.key!r} was not decided: {hint} ({why})"
+        )
     return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {why}")
 
 

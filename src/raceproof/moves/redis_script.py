@@ -2,7 +2,11 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import date
+from decimal import Decimal
+from enum import Enum
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from raceproof.errors import CallError
 from raceproof.forms import Columns, Marker
@@ -196,12 +200,27 @@ def comparisons(asked: Move[Any] | Claimable[Any], where: Sequence[Predicate]) -
             leases -= 1
             guards.append([leases, "epoch", str(predicate.epoch)])
         elif isinstance(predicate, Comparison):
-            guards.append([predicate.column, predicate.operator, predicate.value])
+            guards.append([predicate.column, predicate.operator, _comparable(asked, predicate)])
         else:
             raise CallError(
                 f"{asked}: sql({str(predicate)!r}) cannot be decided by Redis; write it with column(…)"
             )
     return guards
+
+
+def _comparable(asked: Move[Any] | Claimable[Any], guard: Comparison) -> Any:
+    """The value of a guard as Redis compares it with a field: a text or a number."""
+    value = guard.value.value if isinstance(guard.value, Enum) else guard.value
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Decimal) and Decimal(repr(float(value))) == value:
+        return float(value)
+    if isinstance(value, Decimal | date):
+        raise CallError(
+            f"{asked}: Redis compares texts and numbers, and cannot decide `{guard}`; keep the value in a field as a "
+            "number or a text that sorts, and compare with that"
+        )
+    return value
 
 
 def epochs(where: Iterable[Predicate]) -> int:

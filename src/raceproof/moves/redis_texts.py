@@ -1,11 +1,29 @@
 """How keys, statuses and values stand in Redis and Valkey, which keep texts, and come back from there, as bytes."""
 
+import re
 from datetime import datetime
 from typing import Any
 
 from raceproof.errors import CallError
 from raceproof.moves.request import KeyParts
 from raceproof.spec import Spec
+
+_TAKES_NO_WRITES = re.compile(
+    r"(?:^|[\s-])(READONLY|OOM|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|BUSY)(?:\s|$)"
+)
+_WHAT_TO_DO = {
+    "READONLY": "this server is a replica; connect to the primary",
+    "OOM": "it is out of memory; raise maxmemory or free some, and keep maxmemory-policy at noeviction",
+    "MISCONF": "it cannot save to its disk; see its log",
+    "NOREPLICAS": "fewer replicas are connected than min-replicas-to-write wants",
+    "BUSY": "a script of another client blocks it",
+}
+
+
+def takes_no_writes(error: object) -> str | None:
+    """What to do about an error that says nothing of the row: the whole store takes no writes now."""
+    found = _TAKES_NO_WRITES.search(str(error))
+    return None if found is None else _WHAT_TO_DO.get(found[1], "it is not ready yet")
 
 
 def text_of(value: Any) -> Any:

@@ -70,6 +70,13 @@ class MoveRequest:
             self.ended,
         )
 
+    def stored(self, parts: KeyParts, set: Mapping[str, Any], where: tuple[Predicate, ...]) -> "MoveRequest":
+        """The same call with its values as the columns store them."""
+        shape = self.shape
+        if isinstance(shape, tuple):
+            shape = (*shape[:2], tuple([predicate.text("") for predicate in where]), *shape[3:])
+        return replace(self, parts=parts, set=set, where=where, shape=shape)
+
     def finished(self, answer: "Answer[Any, Any]") -> "Answer[Any, Any]":
         """The answer with the returned columns in the form that the caller asked for."""
         if not isinstance(answer, Moved) or answer.row is None:

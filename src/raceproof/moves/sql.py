@@ -61,7 +61,10 @@ def fenced_off(request: MoveRequest, row: str = "t") -> str:
 
 
 def guards(
-    request: MoveRequest, fence: str = parameter("fence"), revision: str = parameter("revision")
+    request: MoveRequest,
+    words: Words,
+    fence: str = parameter("fence"),
+    revision: str = parameter("revision"),
 ) -> list[tuple[int, str]]:
     """The guards of this call beside the status, each with its bit."""
     spec = request.move.lifecycle
@@ -72,7 +75,7 @@ def guards(
         found.append((REVISION, f"t.{identifier(spec.revision)} = {revision}"))
     bit = FIRST_PREDICATE
     for index, predicate in enumerate(request.where):
-        found.append((bit, predicate.text(f"where_{index}")))
+        found.append((bit, predicate.text(f"where_{index}", words.spelled)))
         bit *= 2
     return found
 

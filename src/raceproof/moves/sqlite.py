@@ -14,6 +14,7 @@ from uuid import UUID
 from raceproof.moves import sql
 from raceproof.moves.answer import conflict, missing, moved, not_moved, unknown
 from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
+from raceproof.moves.sqlite_keys import found_otherwise
 from raceproof.moves.words import SqliteWords
 from raceproof.outcome import Answer, Claim
 from raceproof.quoting import identifier, literal, parameter, split_qualified
@@ -161,7 +162,10 @@ class SqliteMoves:
         slots = {**sql.declared(spec), "columns": ", ".join(f"t.{identifier(name)}" for name in names) or "1"}
         statement = _TEMPLATES["move.read"].prepare(slots, self.style)
         rows = yield statement.bind({f"key_{i}": part for i, part in enumerate(bindable(parts))})
-        return dict(zip(names, rows[0], strict=True)) if rows else None
+        if not rows:
+            yield from found_otherwise(spec, spec.table, spec.key_columns, parts, self.style)
+            return None
+        return dict(zip(names, rows[0], strict=True))
 
     def history(self, spec: Spec[Any], parts: KeyParts, limit: int) -> Program[Rows]:
         """The newest rows of the history of one row, newest first."""
@@ -194,6 +198,8 @@ class SqliteMoves:
                 return moved(request, source, revision, returned or None, fenced_off=fenced_off)
         found = yield texts.look(values)
         if not found:
+            spec = request.move.lifecycle
+            yield from found_otherwise(request.move, spec.table, spec.key_columns, request.parts, self.style)
             return missing(request)
         before, revision, fence, unmet, key = found[0]
         if texts.note is None:
@@ -218,7 +224,7 @@ class _Texts:
 
     def __init__(self, request: MoveRequest, style: Style) -> None:
         spec = request.move.lifecycle
-        guards = sql.guards(request)
+        guards = sql.guards(request, _WORDS)
         revision = f"t.{identifier(spec.revision)}" if spec.revision else "NULL"
         now = "strftime('%Y-%m-%d %H:%M:%f', 'now')" if request.now is None else parameter("now")
         slots = {
@@ -260,7 +266,7 @@ class _Texts:
             name = "move.write_many"
             if request.fence is not None:
                 name = "move.write_fenced"
-                fenced = sql.guards(request, "json_extract(w.value, '$[1]')")
+                fenced = sql.guards(request, _WORDS, "json_extract(w.value, '$[1]')")
                 slots["guards_of_many"] = lines((text for _, text in fenced), " AND")
             for source in request.move.sources:
                 many = _TEMPLATES[name].prepare({**slots, "source": literal(source)}, style)

@@ -54,6 +54,14 @@ SELECT {fenced_off}
 FROM {table} AS t
 WHERE {key_matches}
 
+-- Whether a row that was not found is there under another spelling of one of its UUIDs.
+-- name: move.spelled
+SELECT t.{column}
+FROM {table} AS t
+WHERE t.{column} IN ({spellings})
+  AND {others?}
+LIMIT 1
+
 -- name: move.note
 INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
 VALUES ({lifecycle}, {$key}, {move}, {$outcome}, {$before}, {target}, {$found_revision}, {$by}, {$reason}, {$call}, {now})

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from raceproof.predicate import Kind
+
 _FORMAT = "'%Y-%m-%d %H:%M:%f'"
 
 
@@ -23,6 +25,9 @@ class Words(Protocol):
     def step(self, column: str) -> str: ...
     def unique(self, moment: str) -> str: ...
     def marked_at(self, column: str) -> str: ...
+    def spelled(self, kind: Kind, value: str) -> str:
+        """A moment or a UUID in one spelling, where a column may have several."""
+        ...
 
 
 class PostgresWords:
@@ -55,6 +60,9 @@ class PostgresWords:
     def marked_at(self, column: str) -> str:
         seconds = f"substring({column} FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{{1,12}}([.][0-9]{{1,9}})?)$')"
         return f"to_timestamp({seconds}::float8)"
+
+    def spelled(self, kind: Kind, value: str) -> str:
+        return value
 
 
 class SqliteWords:
@@ -99,3 +107,14 @@ class SqliteWords:
         )
         marked = f"strftime({_FORMAT}, CAST({last} AS REAL), 'unixepoch')"
         return f"CASE WHEN {' AND '.join(well_formed)} THEN {marked} END"
+
+    def spelled(self, kind: Kind, value: str) -> str:
+        match kind:
+            case "moment":
+                # Django leaves zero microseconds out, SQLAlchemy writes six digits, a stamp has three
+                return f"strftime({_FORMAT}, {value})"
+            case "uuid":
+                # both ORMs store 32 digits, others the usual 36 characters
+                return f"replace(lower({value}), '-', '')"
+            case "value":
+                return value

@@ -15,7 +15,7 @@ from raceproof.outcome import Answer, Claim, Key, Moved
 from raceproof.predicate import Where, predicates
 from raceproof.spec import Move, Spec
 from raceproof.statement import Program
-from raceproof.store.telling import Telling
+from raceproof.store.telling import ASKED_AGAIN, NOTHING_KEPT, Telling
 from raceproof.verify import Beside, Finding, Trial, try_matrix, verify
 
 S = TypeVar("S", bound=str)
@@ -145,6 +145,19 @@ class MovePrograms(Telling[D], Generic[D]):
         return request(move, anything, tenant=self._tenant, returning=returning, **options)
 
 
+def _kept(asked: MoveRequest) -> str:
+    """What is kept of a call that failed, and what may have failed it."""
+    kept = ASKED_AGAIN if asked.repeat else NOTHING_KEPT
+    structured = [name for name, value in asked.set.items() if isinstance(value, dict | list)]
+    if structured:
+        names = ", ".join(map(repr, structured))
+        kept += (
+            f". If the driver does not take the {type(asked.set[structured[0]]).__name__} for {names}, pass "
+        )
+        kept += "json.dumps(…), or bind the session or connection of your ORM, whose types are used"
+    return kept
+
+
 def _alike(move: Move[Any], requests: list[MoveRequest]) -> list[MoveRequest]:
     """P4: rows that share a statement are guarded alike, all by the fences of claims of one kind or none by any."""
     for one in requests:
@@ -187,7 +200,7 @@ class SyncMoves(MovePrograms[Driver]):
         try:
             answer = self._driver.move(asked)
         except Exception as error:
-            self._note(error, move, repr(key))
+            self._note(error, move, repr(key), _kept(asked))
             raise
         if events.subscribers:
             self._tell("move", answer, asked.by, started)
@@ -253,7 +266,7 @@ class AsyncMoves(MovePrograms[AsyncDriver]):
         try:
             answer = await self._driver.move(asked)
         except Exception as error:
-            self._note(error, move, repr(key))
+            self._note(error, move, repr(key), _kept(asked))
             raise
         if events.subscribers:
             self._tell("move", answer, asked.by, started)

@@ -5,13 +5,16 @@ from typing import Any, Generic, Self, TypeVar
 
 from raceproof import events
 from raceproof.driver import AsyncDriver, Driver
-from raceproof.errors import CallError
+from raceproof.errors import CallError, StoreUnavailable
 from raceproof.spec import Claimable, Move
 from raceproof.statement import AcknowledgementLost, Conflicted
 
 D = TypeVar("D", bound=Driver | AsyncDriver)
 
 NOTHING_KEPT = "nothing of this call was kept"
+ASKED_AGAIN = (
+    "this call wrote nothing, and what an earlier call with the same id did stays as it is; ask again"
+)
 
 
 class Telling(Generic[D]):
@@ -62,8 +65,9 @@ class Telling(Generic[D]):
         """Tell of a driver's error what was asked, and what is kept of it."""
         if isinstance(error, AcknowledgementLost | Conflicted) and isinstance(error.__cause__, Exception):
             raise error.__cause__
-        if not isinstance(error, CallError):
-            error.add_note(
-                f"raceproof: {declared} of {what} in table {declared.lifecycle.table}: {kept}. "
-                "`raceproof verify` compares the table with the declaration."
-            )
+        if isinstance(error, CallError):
+            return
+        hint = "`raceproof verify` compares the table with the declaration."
+        if isinstance(error, StoreUnavailable):
+            hint = "The same call again is safe."
+        error.add_note(f"raceproof: {declared} of {what} in table {declared.lifecycle.table}: {kept}. {hint}")

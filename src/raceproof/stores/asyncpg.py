@@ -5,11 +5,12 @@ connection breaks before the answer has come, nobody knows whether it did: Ackno
 """
 
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import asyncpg
 
 from raceproof.driver import AsyncDriver
-from raceproof.moves import MoveRequest, PostgresMoves
+from raceproof.moves import Catalogue, MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement
 
@@ -95,5 +96,11 @@ class AsyncpgPool(AsyncDriver):
             return await AsyncpgConnection(connection, self.moves).run(program)
 
 
+_catalogues: "WeakKeyDictionary[Any, Catalogue]" = WeakKeyDictionary()
+
+
 def moves_for(connection: Any) -> PostgresMoves:
-    return PostgresMoves("dollar", connection.get_server_version().major)
+    """Programs for a connection; what it learned of its tables stays known when it is bound again."""
+    lent = getattr(connection, "_con", connection)  # a pool lends the same connection in ever new wrappers
+    catalogue = _catalogues.setdefault(lent, Catalogue())
+    return PostgresMoves("dollar", connection.get_server_version().major, catalogue)

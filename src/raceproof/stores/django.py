@@ -10,11 +10,23 @@ from django.db.utils import Error
 
 from raceproof.driver import Driver, Moves
 from raceproof.errors import CallError
-from raceproof.moves import PostgresMoves, SqliteMoves
+from raceproof.moves import Catalogue, PostgresMoves, SqliteMoves
+from raceproof.primitives import Primitives
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
+from raceproof.stores.django_types import ModelTypes
 from raceproof.stores.sqlite import SqliteTransaction
+from raceproof.stores.typed import TypedMoves, typed_primitives
 
 _CONFLICTS = ("40001", "40P01")
+
+
+_catalogues: dict[tuple[Any, ...], Catalogue] = {}
+
+
+def _catalogue(settings: dict[str, Any]) -> Catalogue:
+    """What was learned of the tables, once for a database: its connections come and go with threads."""
+    database = tuple(settings[name] for name in ("HOST", "PORT", "NAME", "USER"))
+    return _catalogues.setdefault(database, Catalogue())
 
 
 class DjangoConnection(Driver):
@@ -27,15 +39,21 @@ class DjangoConnection(Driver):
         if vendor not in ("postgresql", "sqlite"):
             raise CallError(f"Django on {vendor} is not supported; PostgreSQL and SQLite are")
         self.dialect = "postgres" if vendor == "postgresql" else "sqlite"
-        self.moves: Moves
+        raw: Moves
         if self.dialect == "postgres":
-            moves = PostgresMoves("format", self._connection.pg_version // 10000)
+            moves = PostgresMoves("format", found.pg_version // 10000, _catalogue(found.settings_dict))
             moves.in_transaction = lambda: self._in_transaction
-            self.moves = moves
+            raw = moves
         else:
-            self.moves = SqliteMoves("format")
+            raw = SqliteMoves("format")
+        self.moves = TypedMoves(raw, ModelTypes(found))
+        self._typed = typed_primitives(self.moves)
         self._sqlite = SqliteTransaction()
         self._began = False
+
+    @property
+    def primitives(self) -> Primitives:
+        return self._typed
 
     @property
     def settled(self) -> bool:

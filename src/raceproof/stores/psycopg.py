@@ -16,7 +16,7 @@ from psycopg.rows import tuple_row
 
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
-from raceproof.moves import MoveRequest, PostgresMoves
+from raceproof.moves import Catalogue, MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement, arun, run
 
@@ -47,7 +47,8 @@ class _Transaction:
         return self._began or self.alone
 
     def moves(self) -> PostgresMoves:
-        moves = PostgresMoves("dollar", self._connection.info.server_version // 10000)
+        catalogue = _catalogues.setdefault(self._connection, Catalogue())
+        moves = PostgresMoves("dollar", self._connection.info.server_version // 10000, catalogue)
         moves.in_transaction = lambda: not self.settled
         return moves
 
@@ -73,6 +74,7 @@ class _Transaction:
 _PIPELINE = (
     "in a pipeline results come late, and so would the answer: leave psycopg's pipeline mode for a move"
 )
+_catalogues: "WeakKeyDictionary[Any, Catalogue]" = WeakKeyDictionary()
 _locks: "WeakKeyDictionary[Any, threading.Lock]" = WeakKeyDictionary()
 _async_locks: "WeakKeyDictionary[Any, asyncio.Lock]" = WeakKeyDictionary()
 

@@ -19,7 +19,9 @@ import redis.asyncio
 
 from raceproof.cancelling import cancellations
 from raceproof.driver import AsyncDriver, Driver
+from raceproof.errors import StoreUnavailable
 from raceproof.moves import RedisMoves
+from raceproof.moves.redis_texts import takes_no_writes
 from raceproof.statement import AcknowledgementLost, Rows, Statement
 
 _pack: Callable[[Any], bytes] | None
@@ -29,6 +31,11 @@ except ImportError:
     _pack = None
 
 _CUT_OFF = (redis.ConnectionError, redis.TimeoutError, OSError)
+_CODES: dict[type[Exception], str] = {
+    redis.exceptions.ReadOnlyError: "READONLY",
+    redis.exceptions.OutOfMemoryError: "OOM",
+}
+"""Errors from whose text redis-py takes the code away."""
 _PACKS_LIKE_US = {
     redis.Connection,
     redis.SSLConnection,
@@ -59,6 +66,14 @@ def _send(connection: Any, statement: Statement, whole: bool = False) -> Any:
     if _pack is not None and type(connection) in _PACKS_LIKE_US:
         return connection.send_packed_command((_pack(command),))
     return connection.send_command(*command)
+
+
+def _unavailable(statement: Statement, error: redis.ResponseError) -> StoreUnavailable | None:
+    """The server runs and takes no writes: the first write of a script fails, so nothing of it was kept."""
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "")
+    said = f"{code} {error}".strip()
+    hint = takes_no_writes(said)
+    return None if hint is None else StoreUnavailable(f"Redis did not run {statement.name}: {hint} ({said})")
 
 
 def rows_of(statement: Statement, reply: Any) -> Rows:
@@ -97,6 +112,11 @@ class RedisClient(Driver):
         except _CUT_OFF as error:
             connection.disconnect()
             raise AcknowledgementLost from error
+        except redis.ResponseError as error:
+            if unavailable := _unavailable(statement, error):
+                connection.disconnect()  # a new connection may lead to the new primary
+                raise unavailable from error
+            raise
 
 
 class AsyncRedisClient(AsyncDriver):
@@ -135,6 +155,11 @@ async def once(connection: Any, statement: Statement, asked: int) -> Any:
     except _CUT_OFF as error:
         await connection.disconnect(nowait=True)
         raise AcknowledgementLost from error
+    except redis.ResponseError as error:
+        if unavailable := _unavailable(statement, error):
+            await connection.disconnect(nowait=True)  # a new connection may lead to the new primary
+            raise unavailable from error
+        raise
     except BaseException:
         if connection.is_connected:
             await connection.disconnect(nowait=True)
@@ -167,6 +192,8 @@ class RedisCluster(Driver):
                 return rows_of(statement, self._client.execute_command(*_command(statement, whole=True)))
         except _CUT_OFF as error:
             raise AcknowledgementLost from error
+        except redis.ResponseError as error:
+            raise (_unavailable(statement, error) or error) from error.__cause__
 
 
 class AsyncRedisCluster(AsyncDriver):
@@ -187,6 +214,8 @@ class AsyncRedisCluster(AsyncDriver):
                 reply = await self._client.execute_command(*_command(statement, whole=True))
         except _CUT_OFF as error:
             raise AcknowledgementLost from error
+        except redis.ResponseError as error:
+            raise (_unavailable(statement, error) or error) from error.__cause__
         if cancellations() > asked:
             raise asyncio.CancelledError
         return rows_of(statement, reply)

@@ -6,16 +6,20 @@ Statements go through `exec_driver_sql`, so SQLAlchemy's own transaction begins 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import exc
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.errors import CallError
-from raceproof.moves import PostgresMoves, SqliteMoves
+from raceproof.moves import Catalogue, PostgresMoves, SqliteMoves
+from raceproof.primitives import Primitives
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement, Style
+from raceproof.stores.sqlalchemy_types import MappedTypes
 from raceproof.stores.sqlite import SqliteTransaction, opens_by_itself
+from raceproof.stores.typed import TypedMoves, typed_primitives
 
 _STYLES: dict[str, Style] = {
     "numeric_dollar": "dollar",
@@ -26,23 +30,30 @@ _STYLES: dict[str, Style] = {
 _CONFLICTS = ("40001", "40P01")
 
 
+_catalogues: "WeakKeyDictionary[Engine, Catalogue]" = WeakKeyDictionary()
+"""What was learned of the tables, once for an engine: sessions come and go with every request."""
+
+
 class Database:
     """What is known of the database behind SQLAlchemy, and how a statement runs there."""
 
-    def __init__(self, dialect: Any) -> None:
+    def __init__(self, engine: Engine) -> None:
+        dialect: Any = engine.dialect
         style = _STYLES.get(dialect.paramstyle)
         if dialect.name not in ("postgresql", "sqlite") or style is None:
             raise CallError(
                 f"SQLAlchemy on {dialect.name}+{dialect.driver} is not supported; PostgreSQL and SQLite are"
             )
         self.dialect = "postgres" if dialect.name == "postgresql" else "sqlite"
-        self.moves: Moves
+        raw: Moves
         if self.dialect == "postgres":
-            moves = PostgresMoves(style, (dialect.server_version_info or (0,))[0])
+            catalogue = _catalogues.setdefault(engine, Catalogue())
+            moves = PostgresMoves(style, (dialect.server_version_info or (0,))[0], catalogue)
             moves.in_transaction = lambda: not self.alone
-            self.moves = moves
+            raw = moves
         else:
-            self.moves = SqliteMoves(style)
+            raw = SqliteMoves(style)
+        self.moves = TypedMoves(raw, MappedTypes(dialect))
         self._sqlite = SqliteTransaction()
         self._began = False
         self.alone = False
@@ -103,8 +114,13 @@ class SqlalchemyConnection(Driver):
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._database = Database(connection.dialect)
+        self._database = Database(connection.engine)
         self.dialect, self.moves = self._database.dialect, self._database.moves
+        self._typed = typed_primitives(self._database.moves)
+
+    @property
+    def primitives(self) -> Primitives:
+        return self._typed
 
     @property
     def settled(self) -> bool:
@@ -119,8 +135,13 @@ class AsyncSqlalchemyConnection(AsyncDriver):
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
-        self._database = Database(connection.dialect)
+        self._database = Database(connection.sync_engine)
         self.dialect, self.moves = self._database.dialect, self._database.moves
+        self._typed = typed_primitives(self._database.moves)
+
+    @property
+    def primitives(self) -> Primitives:
+        return self._typed
 
     @property
     def settled(self) -> bool:

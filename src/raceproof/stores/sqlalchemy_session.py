@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapper, Session
 
 from raceproof.claims import ClaimRequest
-from raceproof.driver import AsyncDriver, Driver, Moves
+from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
 from raceproof.forms import form_columns
 from raceproof.moves import MoveRequest
@@ -23,6 +23,7 @@ from raceproof.quoting import split_qualified
 from raceproof.spec import Spec
 from raceproof.statement import Program, Rows, Statement, arun, run
 from raceproof.stores.sqlalchemy import Database
+from raceproof.stores.typed import TypedMoves, typed_primitives
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ T = TypeVar("T")
 class SessionMoves:
     """The programs of moves, which look at the session before, and note what it has to load again."""
 
-    def __init__(self, moves: Moves, session: Session) -> None:
+    def __init__(self, moves: TypedMoves, session: Session) -> None:
         self.style = moves.style
         self._moves = moves
         self._session = session
@@ -56,7 +57,7 @@ class SessionMoves:
         return (yield from self._moves.matching(request, limit))
 
     @property
-    def within(self) -> Moves:
+    def within(self) -> TypedMoves:
         """The programs without a look at the session."""
         return self._moves
 
@@ -117,7 +118,7 @@ class SessionClaims:
 
 def session_primitives(moves: SessionMoves) -> Primitives:
     """The other primitives on a session; claims look at its objects as moves do."""
-    found = Primitives(moves.within)
+    found = typed_primitives(moves.within)
     found.claims = SessionClaims(found.claims, moves)
     return found
 
@@ -129,7 +130,7 @@ class SqlalchemySession(Driver):
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._database = Database(session.get_bind().dialect)
+        self._database = Database(session.get_bind().engine)
         self.dialect = self._database.dialect
         self.moves = SessionMoves(self._database.moves, session)
         self._looking = session_primitives(self.moves)
@@ -163,7 +164,7 @@ class AsyncSqlalchemySession(AsyncDriver):
 
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
-        self._database = Database(session.get_bind().dialect)
+        self._database = Database(session.get_bind().engine)
         self.dialect = self._database.dialect
         self.moves = SessionMoves(self._database.moves, session.sync_session)
         self._looking = session_primitives(self.moves)
