@@ -290,7 +290,9 @@ def _leases(primitives: Primitives) -> Iterator[Call]:
 
 def _inbox(primitives: Primitives) -> Iterator[Call]:
     arrival = Arrival("<source>", "<event_id>", b"<body>", ordering_key="<ordering_key>")
-    found: dict[str, Any] = {"inbox.receive": [1]} if isinstance(primitives.moves, RedisMoves) else {}
+    found: dict[str, Any] = {"inbox.duplicates": [("<source>", "<event_id>")]}
+    if isinstance(primitives.moves, RedisMoves):
+        found = {"inbox.receive": [1]}
     yield Call("receive", primitives.inbox.receive(Inbox(), [arrival], None), found)
     yield Call("forget_events", primitives.inbox.forget(Inbox(), 1000, None))
 

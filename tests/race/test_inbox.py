@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+import pytest
 
-from raceproof import Arrival, Inbox, Lifecycle, Moved, bind, connect
+from raceproof import Arrival, CallError, Inbox, Lifecycle, Moved, bind, connect
 from raceproof.testing import PostgresServer, ValkeyServer
 from tests.contract.grounds import fresh_name
 from tests.fix_waiting import blocked
@@ -185,3 +186,35 @@ def test_a_batch_that_comes_right_after_an_event_of_the_same_user_stays_behind_i
         batch = [Arrival("t", str(number), b"{}", {}, "ann") for number in range(5)]
         db.receive_many(inbox, batch, now=noon + timedelta(microseconds=2))
         assert db.claim(inbox.work, 10, now=noon + timedelta(seconds=1)) == []
+
+
+def test_a_duplicate_does_not_wait_for_whoever_has_the_event_locked(
+    postgres_server: PostgresServer,
+) -> None:
+    """A sender that brings an event again is answered while a transaction has the event locked."""
+    place = PostgresPlace(postgres_server.url)
+    inbox = prepared(place)
+    with psycopg.connect(place.url) as slow, connect(place.url) as db:
+        db.receive(inbox, Arrival("t", "1", b"{}"))
+        slow.execute(f"SELECT 1 FROM {inbox.table} FOR NO KEY UPDATE".encode())
+        with psycopg.connect(place.url, autocommit=True) as session:
+            session.execute("SET lock_timeout = '1ms'")
+            assert bind(session).receive(inbox, Arrival("t", "1", b"{}")).duplicate
+
+
+def test_an_event_that_a_trigger_drops_is_an_error_and_not_a_duplicate(
+    postgres_server: PostgresServer,
+) -> None:
+    """An answer says that the event is kept; this one is not."""
+    place = PostgresPlace(postgres_server.url)
+    inbox = prepared(place)
+    with psycopg.connect(place.url, autocommit=True) as session:
+        session.execute(
+            f"CREATE FUNCTION drop_{inbox.table}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'".encode()
+        )
+        session.execute(
+            f"CREATE TRIGGER dropping BEFORE INSERT ON {inbox.table} FOR EACH ROW"
+            f" EXECUTE FUNCTION drop_{inbox.table}()".encode()
+        )
+        with pytest.raises(CallError, match="not inserted and are not there either"):
+            bind(session).receive(inbox, Arrival("t", "1", b"{}"))

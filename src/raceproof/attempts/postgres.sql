@@ -1,6 +1,8 @@
 -- Attempts on PostgreSQL. Starters of one owner go one after the other: the lock is taken in a statement of its own, so
 -- that the next one sees what the last one has committed. It ends with the transaction, so a pooler may stand in front.
 -- A transaction with one snapshot for all its statements does not see that: there the unique index has to refuse.
+-- Whoever gets an answer has waited for the commit it rests on: every caller that loses locks the row, so that its own
+-- commit waits for the synchronous standby too. A commit wait that was cancelled leaves rows that only the primary has.
 
 -- The owner, as its column spells it: however the caller writes it, it is the same lock.
 -- name: attempt.lock_owner

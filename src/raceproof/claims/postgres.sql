@@ -1,5 +1,7 @@
 -- Claims on PostgreSQL. One statement is one decision: `due` finds rows that nobody holds, skips those that somebody is
 -- deciding about right now, and locks the rest; `changed` writes the claim into the same rows; the lease is the store's time.
+-- Whoever gets an answer has waited for the commit it rests on: every caller that loses locks the row, so that its own
+-- commit waits for the synchronous standby too. A commit wait that was cancelled leaves rows that only the primary has.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
 -- Up to so many rows, in order.

@@ -200,7 +200,11 @@ def _lease_runs(lease: Lease, primitives: Primitives) -> Iterator[tuple[Program[
 def _inbox_runs(inbox: Inbox, primitives: Primitives) -> Iterator[tuple[Program[Any], Answers]]:
     arrival = Arrival("<source>", "<event_id>", b"<body>", {}, "<ordering_key>")
     programs = primitives.inbox
-    yield programs.receive(inbox, [arrival], None), {"inbox.receive": [("<source>", "<event_id>")]}
+    key = [("<source>", "<event_id>")]
+    if isinstance(primitives.moves, PostgresMoves):
+        yield programs.receive(inbox, [arrival], None), {"inbox.duplicates": key}
+    else:
+        yield programs.receive(inbox, [arrival], None), {"inbox.receive": key}
     yield programs.forget(inbox, 1000, None), {}
     yield programs.counts(inbox), {"inbox.counts": [0]}
     yield programs.listed(inbox, "dead", 100), {}

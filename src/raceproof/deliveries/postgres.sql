@@ -1,4 +1,6 @@
 -- Deliveries on PostgreSQL: a turn to send is decided by one statement, on the row as it is after the lock.
+-- Whoever gets an answer has waited for the commit it rests on: every caller that loses locks the row, so that its own
+-- commit waits for the synchronous standby too. A commit wait that was cancelled leaves rows that only the primary has.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
 -- Take the turn, or learn who has it.
@@ -42,10 +44,12 @@ WHERE {key_matches}
   AND {doubt}
 RETURNING {fence}
 
+-- How the delivery stands; for the answer to a caller that lost, with a lock that waits for no writer.
 -- name: delivery.look
 SELECT {found_state}, {holder}, {since}
 FROM {table} AS t
 WHERE {key_matches}
+{lock?}
 
 -- What is under way or unknown, for people who look.
 -- name: delivery.list

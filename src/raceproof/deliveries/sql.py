@@ -54,6 +54,7 @@ def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...]
         "bare_fence": identifier(delivery.delivering, "`"),
         "bare_attempts": identifier(delivery.attempts, "`") if delivery.attempts else "NULL",
         "delivered": identifier(delivery.delivered),
+        "lock": "",
     }
 
 

@@ -80,7 +80,7 @@ class PostgresDeliveries:
             if state is DeliveryState.SENDING:
                 return replace(turn, fence=rows[0][0], state=state, deadline=deadline)
             return Marked(turn.key, turn.move, state)
-        found = yield self._text("delivery.look", turn.move, now, ()).bind(values)
+        found = yield self._lost(turn.move, now).bind(values)
         return answer.lost(turn, found[0][0], found[0][1]) if found else Missing(turn.key, turn.move)
 
     def resolve(self, request: TurnRequest, state: DeliveryState, error: str | None) -> Program[Any]:
@@ -98,7 +98,7 @@ class PostgresDeliveries:
         rows = yield from self._decided(marking, values)
         if rows:
             return Marked(request.key, request.delivery, state)
-        found = yield self._text("delivery.look", request.delivery, request.now, ()).bind(values)
+        found = yield self._lost(request.delivery, request.now).bind(values)
         if not found:
             return (yield from self._missing(request))
         return answer.no_turn(request, found[0][0], found[0][1], found[0][2])
@@ -138,6 +138,15 @@ class PostgresDeliveries:
         if prepared is None:
             slots = sql.slots(delivery, self.words, self._now(now), returning)
             prepared = self._prepared[key] = self._template(name).prepare(slots, self._style)
+        return prepared
+
+    def _lost(self, delivery: Delivery, now: datetime | None) -> Prepared:
+        """Look at the row for an answer, which may not be given before the commit it rests on is replicated."""
+        key = ("delivery.look", delivery, now is None, "lock")
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            slots = sql.slots(delivery, self.words, self._now(now)) | {"lock": "FOR KEY SHARE OF t"}
+            prepared = self._prepared[key] = self._template("delivery.look").prepare(slots, self._style)
         return prepared
 
     def _listing(self, delivery: Delivery, now: datetime | None, uncertain: bool) -> Prepared:

@@ -1,4 +1,6 @@
 -- The inbox on PostgreSQL: many events in one statement, each kept once.
+-- Whoever gets an answer has waited for the commit it rests on: a duplicate is locked before it is answered, so that this
+-- commit waits for the synchronous standby too. A commit wait that was cancelled leaves rows that only the primary has.
 
 -- name: inbox.receive
 WITH lines AS MATERIALIZED (
@@ -17,6 +19,18 @@ ORDER BY w.place
 -- P8: the same event once, however often and by however many it is brought
 ON CONFLICT (source, event_id) DO NOTHING
 RETURNING source, event_id
+
+-- The events that were there already. What inbox.receive found writes nothing, and so waits for no standby; a second
+-- statement also sees what was committed since the first began.
+-- name: inbox.duplicates
+SELECT t.source, t.event_id
+FROM {table} AS t
+JOIN unnest({$sources}::text[], {$event_ids}::text[]) AS w (source, event_id)
+  ON t.source = COALESCE(w.source, ({$sources}::text[])[1])
+ AND t.event_id = w.event_id
+ORDER BY t.source, t.event_id
+-- P8: waits for the commit of the first; KEY SHARE does not wait for whoever has the event locked
+FOR KEY SHARE OF t
 
 -- What has ended long ago is forgotten, a bounded number at a time.
 -- name: inbox.forget

@@ -6,6 +6,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, TypeVar
 
+from raceproof.errors import CallError
 from raceproof.inbox.declared import Inbox
 from raceproof.inbox.outcome import Received
 from raceproof.intake import Arrival
@@ -26,6 +27,8 @@ from raceproof.statement import (
 
 T = TypeVar("T")
 _NO_HEADERS = "{}"
+_TIMES = 5
+"""How often an event is inserted or looked for that is neither new nor there."""
 _KEY = itemgetter(0, 1)
 """The source and the id of an arrival."""
 
@@ -45,6 +48,28 @@ class PostgresInbox:
         self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None
     ) -> Program[list[Received]]:
         """Keep events, each once; when this returns they are durable."""
+        new: set[tuple[str, str]] = set()
+        asked = arrivals
+        for _ in range(_TIMES):
+            rows = yield from self._insert(inbox, asked, now)
+            if len(rows) == len(arrivals):
+                return [Received(key, inbox, duplicate=False) for key in map(_KEY, arrivals)]
+            new.update((row[0], row[1]) for row in rows)
+            seen = {_KEY(one) for one in asked} - new
+            if seen:
+                rows = yield from self._lock(inbox, sorted(seen))
+                seen.difference_update((row[0], row[1]) for row in rows)
+            if not seen:
+                return told(inbox, arrivals, new)
+            # forgotten since, or never there on the server that a pooler led to now: it is new
+            asked = [one for one in asked if _KEY(one) in seen]
+        raise CallError(
+            f"{inbox}: {len(asked)} events, {_KEY(asked[0])!r} among them, were not inserted and are not there either; "
+            f"look for a trigger or a row-level policy on {inbox.table} that drops or hides them"
+        )
+
+    def _insert(self, inbox: Inbox, arrivals: Sequence[Arrival], now: datetime | None) -> Program[Rows]:
+        """Insert those that are not there; they come back."""
         lines = _unless_all_are([one.ordering_key for one in arrivals], None)
         events = arrivals if len(arrivals) == 1 else sorted(arrivals, key=_place if lines else _KEY)
         statement = self._text("inbox.receive", inbox, now).bind(
@@ -58,10 +83,18 @@ class PostgresInbox:
                 "now": now,
             }
         )
-        rows = yield from trying_again(statement, alone=not self._in_transaction())
-        if len(rows) == len(arrivals):
-            return [Received(key, inbox, duplicate=False) for key in map(_KEY, arrivals)]
-        return told(inbox, arrivals, {(row[0], row[1]) for row in rows})
+        return (yield from trying_again(statement, alone=not self._in_transaction()))
+
+    def _lock(self, inbox: Inbox, keys: Sequence[tuple[str, str]]) -> Program[Rows]:
+        """Lock those that are there, so that they are durable when this is answered; they come back (P8)."""
+        sources = [source for source, _ in keys]
+        statement = self._text("inbox.duplicates", inbox, None).bind(
+            {
+                "sources": _unless_all_are(sources, sources[0]) or [sources[0]],
+                "event_ids": [event_id for _, event_id in keys],
+            }
+        )
+        return (yield from trying_again(statement, alone=not self._in_transaction()))
 
     def forget(self, inbox: Inbox, limit: int, now: datetime | None) -> Program[int]:
         """Delete events that ended long ago; how many it were."""

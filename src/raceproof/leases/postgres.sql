@@ -1,4 +1,6 @@
 -- Leases on PostgreSQL: each is one row, and every statement is one decision about it.
+-- Whoever gets an answer has waited for the commit it rests on: every caller that loses locks the row, so that its own
+-- commit waits for the synchronous standby too. A commit wait that was cancelled leaves rows that only the primary has.
 
 -- Become the holder, if nobody is or the lease is over. An epoch is never used twice.
 -- name: lease.acquire
@@ -38,10 +40,12 @@ WHERE t.name = {$name}
   AND t.epoch = {$epoch}
 RETURNING epoch
 
+-- Who holds it; for the answer to a caller that lost, with a lock that waits for no writer.
 -- name: lease.look
 SELECT t.holder, t.epoch, t.until, t.until > {now} AND NOT {ahead}
 FROM {table} AS t
 WHERE t.name = {$name}
+{lock?}
 
 -- name: lease.list
 SELECT t.name, t.holder, t.epoch, t.until, t.until > {now}, t.since

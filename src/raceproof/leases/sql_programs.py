@@ -45,7 +45,7 @@ class PostgresLeases:
             rows = yield self._text("lease.acquire", lease, now).bind(values)
             if rows:
                 return Leading(lease, by, int(rows[0][0]), deadline, taken_over=True)
-            return (yield from self.look(lease, now))
+            return (yield from self.look(lease, now, lock=True))
         except AcknowledgementLost as error:
             return Unknown(lease.name, lease, None, error.__cause__ or error)
         except Conflicted as error:
@@ -71,15 +71,15 @@ class PostgresLeases:
             rows = yield self._text(name, lease, now).bind(values)
             if rows:
                 return Leading(lease, by, epoch, deadline)
-            return (yield from self.look(lease, now))
+            return (yield from self.look(lease, now, lock=True))
         except AcknowledgementLost as error:
             return Unknown(lease.name, lease, None, error.__cause__ or error)
         except Conflicted as error:
             return Conflict(lease.name, lease, error.__cause__ or error)
 
-    def look(self, lease: Lease, now: datetime | None) -> Program[Led]:
-        """Who holds it."""
-        rows = yield self._text("lease.look", lease, now).bind(self._values(lease, "", now))
+    def look(self, lease: Lease, now: datetime | None, lock: bool = False) -> Program[Led]:
+        """Who holds it; `lock`: for an answer, which may not be given before the commit it rests on is replicated."""
+        rows = yield self._text("lease.look", lease, now, lock).bind(self._values(lease, "", now))
         if not rows:
             return Led(lease, None, 0, None)
         holder, epoch, until, holds = rows[0]
@@ -99,8 +99,8 @@ class PostgresLeases:
     def _now(self, now: datetime | None) -> str:
         return "statement_timestamp()" if now is None else parameter("now") + "::timestamptz"
 
-    def _text(self, name: str, lease: Lease, now: datetime | None) -> Prepared:
-        key = (name, lease.table, now is None)
+    def _text(self, name: str, lease: Lease, now: datetime | None, lock: bool = False) -> Prepared:
+        key = (name, lease.table, now is None, lock)
         prepared = self._prepared.get(key)
         if prepared is None:
             moment = self._now(now)
@@ -114,6 +114,7 @@ class PostgresLeases:
                 "ahead": f"(t.until > {self.words.plus(ends, parameter('lease'))}"
                 f" AND t.epoch > {self.words.microseconds(moment)})",
                 "grown": self.words.greatest("t.epoch + 1", "EXCLUDED.epoch"),
+                "lock": "FOR KEY SHARE OF t" if lock else "",
                 **self.types,
             }
             prepared = templates("raceproof.leases", self.file)[name].prepare(slots, self._style)

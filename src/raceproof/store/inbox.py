@@ -33,11 +33,15 @@ class InboxPrograms(Telling[D], Generic[D]):
         try:
             answers = yield from self._driver.primitives.inbox.receive(inbox, arrivals, now)
         except Exception as error:
-            kept = self._kept_of_many("events that were received stay so, the same call again is safe")
-            self._note(error, inbox, _named(arrivals), kept)
+            self._note(error, inbox, _named(arrivals), self._kept_of_events(arrivals))
             raise
         self._tell_all("receive", answers, None, started)
         return answers
+
+    def _kept_of_events(self, arrivals: Sequence[Arrival]) -> str:
+        """What is kept of events when a call fails: new ones may be committed before the duplicates are locked."""
+        some = "events that were received stay so, the same call again is safe"
+        return some if len(arrivals) > 1 else self._kept_of_many(some)
 
     def _forget_events(self, inbox: Inbox, limit: int, now: datetime | None) -> Program[int]:
         return (yield from reading(self._driver.primitives.inbox.forget(inbox, limit, now)))
