@@ -18,6 +18,7 @@ from raceproof.moves.sqlite_keys import found_otherwise
 from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.outcome import Conflict, Unknown
 from raceproof.quoting import identifier, literal, parameter
+from raceproof.sqlstate import sqlstate
 from raceproof.statement import (
     BEGIN,
     ROLLBACK,
@@ -131,7 +132,7 @@ class PostgresAttempts:
         try:
             yield self._text("attempt.refusable", asked).bind(values)
         except Exception as error:
-            if _code(error) != _NO_SUCH_INDEX:
+            if sqlstate(error) != _NO_SUCH_INDEX:
                 raise
             raise CallError(
                 f"{asked.attempts}: your transaction is at {max(levels).upper()}, so it cannot see what others have started "
@@ -267,15 +268,6 @@ def _spelled(table: str, columns: Mapping[str, str]) -> str:
         _AS_SPELLED.format(column=identifier(column), table=table, given=parameter(name))
         for column, name in columns.items()
     )
-
-
-def _code(error: BaseException) -> str | None:
-    """The SQLSTATE of an error, also of one that a framework has wrapped."""
-    for one in (error, getattr(error, "orig", None), error.__cause__):
-        code = getattr(one, "sqlstate", None) or getattr(one, "pgcode", None)
-        if code:
-            return str(code)
-    return None
 
 
 def _user_key(spec: Any, parts: Sequence[Any]) -> Any:

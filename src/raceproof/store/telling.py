@@ -7,6 +7,7 @@ from raceproof import events
 from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError, StoreUnavailable
 from raceproof.spec import Claimable, Move
+from raceproof.sqlstate import READ_ONLY, sqlstate
 from raceproof.statement import AcknowledgementLost, Conflicted
 
 D = TypeVar("D", bound=Driver | AsyncDriver)
@@ -65,9 +66,19 @@ class Telling(Generic[D]):
         """Tell of a driver's error what was asked, and what is kept of it."""
         if isinstance(error, AcknowledgementLost | Conflicted) and isinstance(error.__cause__, Exception):
             raise error.__cause__
-        if isinstance(error, CallError):
-            return
-        hint = "`raceproof verify` compares the table with the declaration."
-        if isinstance(error, StoreUnavailable):
-            hint = "The same call again is safe."
-        error.add_note(f"raceproof: {declared} of {what} in table {declared.lifecycle.table}: {kept}. {hint}")
+        if not isinstance(error, CallError):
+            error.add_note(
+                f"raceproof: {declared} of {what} in table {declared.lifecycle.table}: {kept}. {_hint(error)}"
+            )
+
+
+def _hint(error: Exception) -> str:
+    """What to do about an error of the driver's."""
+    if isinstance(error, StoreUnavailable):
+        return "The same call again is safe."
+    if sqlstate(error) == READ_ONLY:
+        return (
+            "This server takes no writes: it is a standby, or a primary that was demoted. Connect to the primary, or list "
+            "every server in the URL with target_session_attrs=read-write, so that `connect` finds it."
+        )
+    return "`raceproof verify` compares the table with the declaration."

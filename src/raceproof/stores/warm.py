@@ -8,6 +8,7 @@ from raceproof.driver import Driver
 from raceproof.errors import CallError
 from raceproof.moves import MoveRequest
 from raceproof.outcome import Answer
+from raceproof.sqlstate import leaves
 from raceproof.statement import Program
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class WarmDriver(Driver):
             try:
                 return self._warm().run(program)
             except BaseException as error:
-                self._interrupted(error)
+                self._give_up(error)
                 raise
 
     def move(self, request: MoveRequest) -> Answer[Any, Any]:
@@ -40,12 +41,13 @@ class WarmDriver(Driver):
             try:
                 return self._warm().move(request)
             except BaseException as error:
-                self._interrupted(error)
+                self._give_up(error)
                 raise
 
-    def _interrupted(self, error: BaseException) -> None:
-        """After Ctrl-C psycopg may be in the middle of a statement: the next call gets a new connection."""
-        if self._tells_closed and not isinstance(error, Exception):
+    def _give_up(self, error: BaseException) -> None:
+        """The next call gets a new connection: after Ctrl-C psycopg may be in the middle of a statement, and from a server
+        that takes no writes any more the URL may lead to the new primary."""
+        if self._tells_closed and (not isinstance(error, Exception) or leaves(error)):
             self._connection.close()
 
     def _warm(self) -> Driver:

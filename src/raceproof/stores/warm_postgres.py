@@ -11,7 +11,8 @@ from raceproof.events import log
 from raceproof.moves import MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.spec import Claimable
-from raceproof.statement import Program
+from raceproof.sqlstate import READ_ONLY, leaves, sqlstate
+from raceproof.statement import Program, Rows, Statement
 from raceproof.stores.asyncpg import AsyncpgConnection
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
 
@@ -24,6 +25,9 @@ _STILL_THERE = 5.0
 class _Own(AsyncpgConnection):
     """A connection that we opened and may close."""
 
+    left = False
+    """Whether its server takes no writes any more."""
+
     async def close(self) -> None:
         if not self.is_closed:
             await self._connection.close()
@@ -31,6 +35,15 @@ class _Own(AsyncpgConnection):
     def terminate(self) -> None:
         if not self.is_closed:
             self._connection.terminate()
+
+    async def execute(self, statement: Statement) -> Rows:
+        try:
+            return await super().execute(statement)
+        except Exception as error:
+            if leaves(error):
+                self.left = sqlstate(error) == READ_ONLY
+                self.terminate()
+            raise
 
     async def answer(self) -> None:
         """Come to the end of what it was at, and answer."""
@@ -91,6 +104,9 @@ class WarmPostgres(AsyncDriver):
             shared = self._shared = await self._connect()
         try:
             return await shared.run(self.moves.many_unlocked(requests))
+        except Exception:
+            self._leave(shared)
+            raise
         except asyncio.CancelledError:
             self._shared = None
             self._give_up(shared)
@@ -116,8 +132,16 @@ class WarmPostgres(AsyncDriver):
         self._keep(connection)
         return answer
 
+    def _leave(self, connection: _Own) -> None:
+        """Close the idle connections too, if one says that its server takes no writes: the URL may lead to another."""
+        if connection.left:
+            idle, self._idle = self._idle, []
+            for one in idle:
+                one.terminate()
+
     def _keep(self, connection: _Own) -> None:
         """For the next call; unless the store was closed meanwhile, or there is a transaction that nobody would end."""
+        self._leave(connection)
         if connection.is_closed:
             return
         if self._closed or not connection.settled:
