@@ -26,3 +26,7 @@ class StoreUnavailable(RaceproofError):
 
     Nothing of the call was kept, and the same call again is safe. Workers and leaders ask again by themselves.
     """
+
+
+class NotReplicated(RaceproofError):
+    """PostgreSQL has committed, and warned that its synchronous standby has not confirmed it; the cause of an `Unknown`."""

@@ -88,6 +88,13 @@ def inside(program: Program[T]) -> Program[T]:
         return result
 
 
+@cache
+def only_reads(text: str) -> bool:
+    """Whether an SQL text writes and locks nothing, so that it may be cancelled: a row lock is a write that commits."""
+    words = text.split()
+    return words[0] == "SELECT" and not ("FOR" in words and {"UPDATE", "SHARE"} & set(words))
+
+
 def trying_again(statement: Statement, alone: bool) -> Program[Rows]:
     """A statement that commits by itself: if the store gives it up for another, nothing was written; it is sent again."""
     for _ in range(_TIMES if alone else 0):

@@ -210,7 +210,10 @@ async def test_many_callers_of_a_locked_row_hold_up_nobody_else(
         finally:
             rival.rollback()
             outcomes = [answer.outcome for answer in await asyncio.gather(*waiting)]
-    assert sorted(outcomes) == ["already"] * (len(outcomes) - 1) + ["moved"]
+    # a call that was cancelled goes on in the server, so it may be the one that has moved the row
+    assert outcomes.count("moved") in ((0, 1) if leaver else (1,))
+    assert set(outcomes) <= {"already", "moved"}
+    assert on_postgres.get(order, BAD)["rev"] == "1"
 
 
 async def test_a_lock_on_another_table_holds_up_nobody_else(

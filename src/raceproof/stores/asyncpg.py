@@ -4,6 +4,8 @@ In a transaction of the caller's nothing is begun or ended here. Outside of one,
 connection breaks before the answer has come, nobody knows whether it did: AcknowledgementLost.
 """
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -12,7 +14,9 @@ import asyncpg
 from raceproof.driver import AsyncDriver
 from raceproof.moves import Catalogue, MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
-from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement
+from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement, only_reads
+from raceproof.stores.unbroken import unbroken
+from raceproof.stores.unreplicated import Warned, confirm
 
 T = TypeVar("T")
 
@@ -60,29 +64,48 @@ class AsyncpgConnection(AsyncDriver):
             if not self._began or (text == "ROLLBACK" and connection.is_closed()):
                 return ()
             alone = text == "COMMIT"
+            # whatever becomes of a COMMIT that was sent, there is nothing left to roll back
+            self._began = text == "BEGIN"
         if connection.is_closed():
             raise asyncpg.InterfaceError("the connection is closed")
         try:
+            if alone and not only_reads(text):
+                return await self._commit(text, statement.params)
             rows: Rows = await connection.fetch(text, *statement.params)
+            return rows
         except _CONFLICTS as error:
             raise Conflicted from error
         except _CUT_OFF as error:
             if alone:
                 raise AcknowledgementLost from error
             raise
-        if text in ("COMMIT", "ROLLBACK"):
-            self._began = False
+
+    async def _commit(self, text: str, params: Sequence[Any]) -> Rows:
+        """Run a statement that commits by itself: it is not cancelled, and the standby has it when this returns."""
+        connection, warned = self._connection, Warned()
+        connection.add_log_listener(warned.of_asyncpg)
+        try:
+            rows: Rows = await unbroken(connection.fetch(text, *params), connection.terminate)
+        finally:
+            # a pool complains about a listener that is left behind, unless it has taken back a connection that was cut
+            with suppress(asyncpg.InterfaceError):
+                connection.remove_log_listener(warned.of_asyncpg)
+        confirm(warned)
         return rows
 
 
 class AsyncpgPool(AsyncDriver):
-    """An asyncpg pool: each call takes a connection from it, and pays for the pool's reset."""
+    """An asyncpg pool: each call takes a connection from it, and pays for the pool's reset.
+
+    `acquire_timeout` are the seconds that a call waits for a connection while all of them are in use; None waits for ever.
+    """
 
     dialect = "postgres"
     moves: PostgresMoves
 
-    def __init__(self, pool: Any) -> None:
+    def __init__(self, pool: Any, acquire_timeout: float | None = 30.0) -> None:
         self._pool = pool
+        self._acquire_timeout = acquire_timeout
         # which statements the server knows is seen with the first connection; until then, what all versions know
         self.moves = PostgresMoves("dollar", version=0)
 
@@ -90,10 +113,14 @@ class AsyncpgPool(AsyncDriver):
         return await self.run(self.moves.one(request))
 
     async def run(self, program: Program[T]) -> T:
-        async with self._pool.acquire() as connection:
+        async with self._pool.acquire(timeout=self._patience()) as connection:
             if not self.moves.version:
                 self.moves = moves_for(connection)
             return await AsyncpgConnection(connection, self.moves).run(program)
+
+    def _patience(self) -> float | None:
+        """A wait for a place has a deadline; there is none to watch where a connection is idle."""
+        return None if self._pool.get_idle_size() else self._acquire_timeout
 
 
 _catalogues: "WeakKeyDictionary[Any, Catalogue]" = WeakKeyDictionary()

@@ -12,10 +12,11 @@ from raceproof.driver import Driver, Moves
 from raceproof.errors import CallError
 from raceproof.moves import Catalogue, PostgresMoves, SqliteMoves
 from raceproof.primitives import Primitives
-from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement
+from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement, only_reads
 from raceproof.stores.django_types import ModelTypes
 from raceproof.stores.sqlite import SqliteTransaction
 from raceproof.stores.typed import TypedMoves, typed_primitives
+from raceproof.stores.unreplicated import confirming
 
 _CONFLICTS = ("40001", "40P01")
 
@@ -70,7 +71,11 @@ class DjangoConnection(Driver):
                 if statement.text in ("BEGIN", "COMMIT", "ROLLBACK"):
                     self._control(cursor, statement)
                     return ()
-                cursor.execute(statement.text, list(statement.params))
+                if alone and self.dialect == "postgres" and not only_reads(statement.text):
+                    with confirming(self._connection.connection):
+                        cursor.execute(statement.text, list(statement.params))
+                else:
+                    cursor.execute(statement.text, list(statement.params))
                 rows: Rows = cursor.fetchall() if cursor.description else ()
                 return rows
         except Error as error:
@@ -87,7 +92,10 @@ class DjangoConnection(Driver):
             return
         began = self._began
         self._began = statement.text == "BEGIN" and not callers
-        if began or self._began:
+        if began and statement.text == "COMMIT":
+            with confirming(self._connection.connection):
+                cursor.execute(statement.text)
+        elif began or self._began:
             cursor.execute(statement.text)
 
     def _raise_translated(self, error: Error, statement: Statement, final: bool) -> None:

@@ -18,7 +18,17 @@ from raceproof.driver import AsyncDriver, Driver
 from raceproof.errors import CallError
 from raceproof.moves import Catalogue, MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
-from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement, arun, run
+from raceproof.statement import (
+    AcknowledgementLost,
+    Conflicted,
+    Program,
+    Rows,
+    Statement,
+    arun,
+    only_reads,
+    run,
+)
+from raceproof.stores.psycopg_cursor import AsyncCursor, Cursor
 
 T = TypeVar("T")
 
@@ -59,8 +69,8 @@ class _Transaction:
         return self._began and not (text == "ROLLBACK" and self._connection.closed)
 
     def ran(self, text: str) -> None:
-        if text != "BEGIN":
-            self._began = False
+        """Whatever becomes of a COMMIT or ROLLBACK that is sent, there is nothing left to roll back."""
+        self._began = text == "BEGIN"
 
     def translate(self, error: psycopg.Error, final: bool) -> Exception:
         """The driver's error as the library's own kind, if it has one."""
@@ -84,11 +94,12 @@ class PsycopgConnection(Driver):
 
     dialect = "postgres"
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, patience: float | None = None) -> None:
         self._lock = _locks.setdefault(connection, threading.Lock())
         self._transaction = _Transaction(connection)
         self._pgconn = connection.pgconn
-        self._cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
+        self._cursor = Cursor(connection, row_factory=tuple_row)
+        self._cursor.patience = patience
         self.moves = self._transaction.moves()
 
     @property
@@ -111,10 +122,14 @@ class PsycopgConnection(Driver):
             if not transaction.wants(text, final):
                 return ()
             final = text == "COMMIT"
+            transaction.ran(text)
         try:
-            cursor.execute(text, statement.params)
-            if text in _CONTROL:
-                transaction.ran(text)
+            if final and not only_reads(text):
+                cursor.commit(text, statement.params)
+            elif cursor.patience is not None:
+                cursor.run(text, statement.params)
+            else:
+                cursor.execute(text, statement.params)
             return cursor.fetchall() if cursor.rownumber is not None else ()
         except psycopg.Error as error:
             translated = transaction.translate(error, final)
@@ -132,7 +147,7 @@ class AsyncPsycopgConnection(AsyncDriver):
         self._lock = _async_locks.setdefault(connection, asyncio.Lock())
         self._transaction = _Transaction(connection)
         self._pgconn = connection.pgconn
-        self._cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
+        self._cursor = AsyncCursor(connection, row_factory=tuple_row)
         self.moves = self._transaction.moves()
 
     @property
@@ -155,10 +170,12 @@ class AsyncPsycopgConnection(AsyncDriver):
             if not transaction.wants(text, final):
                 return ()
             final = text == "COMMIT"
+            transaction.ran(text)
         try:
-            await cursor.execute(text, statement.params)
-            if text in _CONTROL:
-                transaction.ran(text)
+            if final and not only_reads(text):
+                await cursor.commit(text, statement.params)
+            else:
+                await cursor.execute(text, statement.params)
             return await cursor.fetchall() if cursor.rownumber is not None else ()
         except psycopg.Error as error:
             translated = transaction.translate(error, final)

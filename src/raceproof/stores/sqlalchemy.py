@@ -16,10 +16,12 @@ from raceproof.driver import AsyncDriver, Driver, Moves
 from raceproof.errors import CallError
 from raceproof.moves import Catalogue, PostgresMoves, SqliteMoves
 from raceproof.primitives import Primitives
-from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement, Style
+from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement, Style, only_reads
 from raceproof.stores.sqlalchemy_types import MappedTypes
 from raceproof.stores.sqlite import SqliteTransaction, opens_by_itself
 from raceproof.stores.typed import TypedMoves, typed_primitives
+from raceproof.stores.unbroken import unbroken
+from raceproof.stores.unreplicated import confirming
 
 _STYLES: dict[str, Style] = {
     "numeric_dollar": "dollar",
@@ -67,6 +69,11 @@ class Database:
             result = connection.exec_driver_sql(statement.text, tuple(statement.params) or None)
             return [tuple(row) for row in result.fetchall()] if result.returns_rows else ()
 
+    def commits(self, connection: Connection, statement: Statement) -> bool:
+        """Whether a statement commits what it does."""
+        alone = commits_by_itself(connection)
+        return alone and (statement.text == "COMMIT" or not (self._began or statement.text == "BEGIN"))
+
     def _control(self, connection: Connection, statement: Statement) -> None:
         """SQLAlchemy's transaction is not ours to begin or end, one in AUTOCOMMIT is; SQLite's write lock is taken."""
         if self.dialect == "postgres":
@@ -83,9 +90,13 @@ class Database:
     @contextmanager
     def _translating(self, statement: Statement, connection: Connection) -> Iterator[None]:
         self.alone = commits_by_itself(connection)
-        final = statement.text == "COMMIT" or (commits_by_itself(connection) and not self._began)
+        final = self.commits(connection, statement)
         try:
-            yield
+            if final and self.dialect == "postgres" and not only_reads(statement.text):
+                with confirming(connection.connection.driver_connection):
+                    yield
+            else:
+                yield
             self._began = statement.text == "BEGIN" or (
                 self._began and statement.text not in ("COMMIT", "ROLLBACK")
             )
@@ -148,4 +159,16 @@ class AsyncSqlalchemyConnection(AsyncDriver):
         return False
 
     async def execute(self, statement: Statement) -> Rows:
-        return await self._connection.run_sync(self._database.run, statement)
+        return await run_unbroken(self._database, self._connection, statement)
+
+
+async def run_unbroken(database: Database, connection: AsyncConnection, statement: Statement) -> Rows:
+    """Run a statement on an async connection; one that may commit is not cancelled."""
+    running = connection.run_sync(database.run, statement)
+    plain = connection.sync_connection
+    if database.dialect != "postgres" or plain is None or plain.closed or plain.invalidated:
+        return await running
+    if not database.commits(plain, statement) or only_reads(statement.text):
+        return await running
+    raw: Any = plain.connection.driver_connection
+    return await unbroken(running, raw.terminate if hasattr(raw, "terminate") else raw.pgconn.finish)

@@ -22,7 +22,7 @@ from raceproof.primitives import Claims, Primitives
 from raceproof.quoting import split_qualified
 from raceproof.spec import Spec
 from raceproof.statement import Program, Rows, Statement, arun, run
-from raceproof.stores.sqlalchemy import Database
+from raceproof.stores.sqlalchemy import Database, run_unbroken
 from raceproof.stores.typed import TypedMoves, typed_primitives
 
 T = TypeVar("T")
@@ -179,7 +179,7 @@ class AsyncSqlalchemySession(AsyncDriver):
 
     async def execute(self, statement: Statement) -> Rows:
         connection = await self._session.connection()
-        return await connection.run_sync(self._database.run, statement)
+        return await run_unbroken(self._database, connection, statement)
 
     async def run(self, program: Program[T]) -> T:
         try:

@@ -11,44 +11,12 @@ from raceproof.events import log
 from raceproof.moves import MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.spec import Claimable
-from raceproof.sqlstate import READ_ONLY, leaves, sqlstate
-from raceproof.statement import Program, Rows, Statement
-from raceproof.stores.asyncpg import AsyncpgConnection
+from raceproof.statement import Program
 from raceproof.stores.coalesce import Coalescer, MaybeAnswer, one_shape
+from raceproof.stores.connecting_postgres import Connecting, Own
 
 T = TypeVar("T")
 _LISTEN_AGAIN = 1.0
-_STILL_THERE = 5.0
-"""Seconds in which a connection answers that somebody gave up on, or it is given up altogether."""
-
-
-class _Own(AsyncpgConnection):
-    """A connection that we opened and may close."""
-
-    left = False
-    """Whether its server takes no writes any more."""
-
-    async def close(self) -> None:
-        if not self.is_closed:
-            await self._connection.close()
-
-    def terminate(self) -> None:
-        if not self.is_closed:
-            self._connection.terminate()
-
-    async def execute(self, statement: Statement) -> Rows:
-        try:
-            return await super().execute(statement)
-        except Exception as error:
-            if leaves(error):
-                self.left = sqlstate(error) == READ_ONLY
-                self.terminate()
-            raise
-
-    async def answer(self) -> None:
-        """Come to the end of what it was at, and answer."""
-        async with asyncio.timeout(_STILL_THERE):
-            await self._connection.fetchval("SELECT 1")
 
 
 class WarmPostgres(AsyncDriver):
@@ -59,26 +27,32 @@ class WarmPostgres(AsyncDriver):
     moves: PostgresMoves
     _PLACES = 4
 
-    def __init__(self, url: str, settings: dict[str, Any]) -> None:
-        self._url = url
-        self._settings = settings
-        self._idle: list[_Own] = []
-        self._given_up: dict[asyncio.Task[None], _Own] = {}
+    def __init__(
+        self,
+        url: str,
+        settings: dict[str, Any],
+        connect_timeout: float | None = None,
+        command_timeout: float | None = None,
+    ) -> None:
+        self._connecting = Connecting(url, settings, connect_timeout, command_timeout)
+        self._patience = command_timeout
+        self._idle: list[Own] = []
+        self._given_up: dict[asyncio.Task[None], Own] = {}
         self._places = asyncio.Semaphore(self._PLACES)
         self._waiting = asyncio.Semaphore(self._PLACES)
         self._coalescer = Coalescer(self._one, self._many, self._wait, one_shape)
-        self._shared: _Own | None = None
+        self._shared: Own | None = None
         self._closed = False
 
     async def open(self) -> None:
         shared = self._shared = await self._connect()
         self.moves = shared.moves
 
-    async def _connect(self) -> _Own:
+    async def _connect(self) -> Own:
         if self._closed:
             raise asyncpg.InterfaceError("the store is closed")
-        opened, by_index = await _connected(self._url, self._settings)
-        connection = _Own(opened, getattr(self, "moves", None))
+        opened, by_index = await self._connecting.connect()
+        connection = Own(opened, getattr(self, "moves", None))
         connection.moves.by_index = by_index
         if self._closed:
             connection.terminate()
@@ -95,8 +69,7 @@ class WarmPostgres(AsyncDriver):
 
     async def _wait(self, request: MoveRequest) -> Answer[Any, Any]:
         """For a row that somebody holds: those who wait use up each other's places, and nobody else's."""
-        async with self._waiting:
-            return await self._on_a_connection(self.moves.one(request))
+        return await self._placed(self._waiting, self.moves.one(request))
 
     async def _many(self, requests: Sequence[MoveRequest]) -> Sequence[MaybeAnswer]:
         shared = self._shared
@@ -113,8 +86,25 @@ class WarmPostgres(AsyncDriver):
             raise
 
     async def run(self, program: Program[T]) -> T:
-        async with self._places:
+        return await self._placed(self._places, program)
+
+    async def _place(self, places: asyncio.Semaphore) -> None:
+        """Wait for a place; nothing of a call is sent before it has one."""
+        try:
+            async with asyncio.timeout(self._patience):
+                await places.acquire()
+        except TimeoutError:
+            raise TimeoutError(
+                f"all {self._PLACES} connections of this store are busy, and none has become free within "
+                f"{self._patience:g} s (command_timeout); nothing was sent"
+            ) from None
+
+    async def _placed(self, places: asyncio.Semaphore, program: Program[T]) -> T:
+        await (self._place(places) if places.locked() else places.acquire())
+        try:
             return await self._on_a_connection(program)
+        finally:
+            places.release()
 
     async def _on_a_connection(self, program: Program[T]) -> T:
         """Run on a warm connection that nobody else uses meanwhile; of the idle ones the last used is taken."""
@@ -132,14 +122,14 @@ class WarmPostgres(AsyncDriver):
         self._keep(connection)
         return answer
 
-    def _leave(self, connection: _Own) -> None:
+    def _leave(self, connection: Own) -> None:
         """Close the idle connections too, if one says that its server takes no writes: the URL may lead to another."""
         if connection.left:
             idle, self._idle = self._idle, []
             for one in idle:
                 one.terminate()
 
-    def _keep(self, connection: _Own) -> None:
+    def _keep(self, connection: Own) -> None:
         """For the next call; unless the store was closed meanwhile, or there is a transaction that nobody would end."""
         self._leave(connection)
         if connection.is_closed:
@@ -149,13 +139,13 @@ class WarmPostgres(AsyncDriver):
         else:
             self._idle.append(connection)
 
-    def _give_up(self, connection: _Own) -> None:
+    def _give_up(self, connection: Own) -> None:
         """Who gives up may do so because nothing is heard on it: it is used again when it has answered."""
         task = asyncio.create_task(self._recover(connection))
         self._given_up[task] = connection
         task.add_done_callback(self._given_up.pop)
 
-    async def _recover(self, connection: _Own) -> None:
+    async def _recover(self, connection: Own) -> None:
         try:
             if connection.settled:
                 await connection.answer()
@@ -170,7 +160,7 @@ class WarmPostgres(AsyncDriver):
         """On a connection of its own; behind a transaction pooler there are no notifications, so polling has to do."""
         while not self._closed:
             try:
-                connection, ours = await _connected(self._url, self._settings)
+                connection, ours = await self._connecting.connect()
                 if not ours:
                     connection.terminate()
                     log.info(
@@ -206,19 +196,3 @@ class WarmPostgres(AsyncDriver):
         for one in (self._shared, *idle):
             if one is not None:
                 await one.close()
-
-
-async def _connected(url: str, settings: dict[str, Any]) -> tuple[Any, bool]:
-    """A connection of our own. All our statements find rows by an index; a table that is new has no statistics to say so.
-
-    Behind a transaction pooler the session is not ours, so nothing is set there; this is told as well.
-    """
-    connection = await asyncpg.connect(url, **settings)
-    try:
-        ours = bool(await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid())
-        if ours:
-            await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
-    except BaseException:
-        connection.terminate()
-        raise
-    return connection, ours
