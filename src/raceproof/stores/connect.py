@@ -5,7 +5,7 @@ import sqlite3
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from raceproof.driver import AsyncDriver, Driver
@@ -28,10 +28,32 @@ SCHEMES = {
 }
 
 
+class Deadlines(NamedTuple):
+    """Seconds that a server has to accept a connection, and to answer a statement; None waits for ever."""
+
+    connect: float | None
+    command: float | None
+
+    def of_psycopg(self, url: str) -> dict[str, Any]:
+        """As libpq knows it: for each host, in whole seconds, unless the URL says something else."""
+        if self.connect is None or "connect_timeout=" in url:
+            return {}
+        return {"connect_timeout": max(1, round(self.connect))}
+
+    def of_redis(self) -> dict[str, Any]:
+        """As redis-py knows them."""
+        return {"socket_connect_timeout": self.connect, "socket_timeout": self.command}
+
+
+DEFAULT_DEADLINES = Deadlines(10.0, 30.0)
+
+
 class Connecting:
     """What `connect` returns: `with` gives a Store, `async with` an AsyncStore; `.open()` and `await` do so without."""
 
-    def __init__(self, url: str, tenant: Any, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, url: str, tenant: Any, settings: dict[str, Any], deadlines: Deadlines = DEFAULT_DEADLINES
+    ) -> None:
         scheme = urlsplit(url).scheme
         if scheme not in SCHEMES:
             raise CallError(
@@ -41,16 +63,17 @@ class Connecting:
         self._url = _plain(url)
         self._tenant = tenant
         self._settings = settings
+        self._deadlines = deadlines
         self._store: Store | None = None
         self._async_store: AsyncStore | None = None
 
     def open(self) -> Store:
         """Connect now, for sync code; close the store when done."""
-        return Store(_open(self._kind, self._url, self._settings), self._tenant)
+        return Store(_open(self._kind, self._url, self._settings, self._deadlines), self._tenant)
 
     async def aopen(self) -> AsyncStore:
         """Connect now, for async code; close the store when done."""
-        return AsyncStore(await _aopen(self._kind, self._url, self._settings), self._tenant)
+        return AsyncStore(await _aopen(self._kind, self._url, self._settings, self._deadlines), self._tenant)
 
     def __await__(self) -> Generator[Any, None, AsyncStore]:
         return self.aopen().__await__()
@@ -72,38 +95,56 @@ class Connecting:
             await self._async_store.close()
 
 
-def connect(url: str, *, tenant: Any = None, **settings: Any) -> Connecting:
+def connect(
+    url: str,
+    *,
+    tenant: Any = None,
+    connect_timeout: float | None = DEFAULT_DEADLINES.connect,
+    command_timeout: float | None = DEFAULT_DEADLINES.command,
+    **settings: Any,
+) -> Connecting:
     """Open a store by its URL: `sqlite:///file.db`, `postgresql://…` or `redis://…`.
 
     with connect(url) as db: …            # sync
     async with connect(url) as db: …      # async, concurrent calls share statements
 
-    Further settings go to the driver's own connect function.
+    A server has `connect_timeout` seconds to accept a connection and `command_timeout` to answer a statement; what may have
+    been committed by then is `Unknown`. None waits for ever. Further settings go to the driver's own connect function.
     """
-    return Connecting(url, tenant, settings)
+    return Connecting(url, tenant, settings, Deadlines(connect_timeout, command_timeout))
 
 
-def _open(kind: str, url: str, settings: dict[str, Any]) -> Driver:
+def _open(kind: str, url: str, settings: dict[str, Any], deadlines: Deadlines) -> Driver:
     if kind == "sqlite":
         return WarmDriver("sqlite", lambda: open_sqlite(url, settings), SqliteConnection)
     if kind == "postgres":
         psycopg = _needs("psycopg", "postgres")
         driver = _needs("raceproof.stores.psycopg", "postgres").PsycopgConnection
-        return WarmDriver("postgres", lambda: psycopg.connect(url, autocommit=True, **settings), driver)
+        connecting = deadlines.of_psycopg(url)
+        return WarmDriver(
+            "postgres",
+            lambda: psycopg.connect(url, autocommit=True, **{**connecting, **settings}),
+            lambda connection: driver(connection, deadlines.command),
+            deadlines.command,
+        )
     redis = _needs("redis", "redis")
     driver = _needs("raceproof.stores.redis", "redis").RedisClient
-    options = {"single_connection_client": True, **settings}
-    return WarmDriver("redis", lambda: redis.Redis.from_url(url, **options), driver)
+    options = {"single_connection_client": True, **deadlines.of_redis(), **settings}
+    return WarmDriver("redis", lambda: redis.Redis.from_url(url, **options), driver, deadlines.command)
 
 
-async def _aopen(kind: str, url: str, settings: dict[str, Any]) -> AsyncDriver:
+async def _aopen(kind: str, url: str, settings: dict[str, Any], deadlines: Deadlines) -> AsyncDriver:
     driver: Any
     if kind == "sqlite":
         driver = SqliteWriter(lambda: open_sqlite(url, settings))
     elif kind == "postgres":
-        driver = _needs("raceproof.stores.warm_postgres", "postgres").WarmPostgres(url, settings)
+        driver = _needs("raceproof.stores.warm_postgres", "postgres").WarmPostgres(
+            url, settings, deadlines.connect, deadlines.command
+        )
     else:
-        driver = _needs("raceproof.stores.warm_redis", "redis").WarmRedis(url, settings)
+        driver = _needs("raceproof.stores.warm_redis", "redis").WarmRedis(
+            url, {**deadlines.of_redis(), **settings}
+        )
     await driver.open()
     made: AsyncDriver = driver
     return made

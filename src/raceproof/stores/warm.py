@@ -1,7 +1,8 @@
 """A warm connection for sync `connect(url)`: shared by threads one call at a time, opened again when cut."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from raceproof.driver import Driver
@@ -17,11 +18,18 @@ T = TypeVar("T")
 class WarmDriver(Driver):
     """A sync driver on one warm connection, shared by threads one call at a time."""
 
-    def __init__(self, dialect: str, open: Callable[[], Any], drive: Callable[[Any], Driver]) -> None:
+    def __init__(
+        self,
+        dialect: str,
+        open: Callable[[], Any],
+        drive: Callable[[Any], Driver],
+        patience: float | None = None,
+    ) -> None:
         self.dialect = dialect
         self._open = open
         self._drive = drive
         self._lock = threading.Lock()
+        self._patience = -1 if patience is None else patience
         self._closed = False
         self._connection: Any = open()
         self._tells_closed = hasattr(self._connection, "closed")
@@ -29,7 +37,7 @@ class WarmDriver(Driver):
         self.moves = self._driver.moves
 
     def run(self, program: Program[T]) -> T:
-        with self._lock:
+        with self._turn():
             try:
                 return self._warm().run(program)
             except BaseException as error:
@@ -37,12 +45,25 @@ class WarmDriver(Driver):
                 raise
 
     def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        with self._lock:
+        with self._turn():
             try:
                 return self._warm().move(request)
             except BaseException as error:
                 self._give_up(error)
                 raise
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The connection for one call; nothing of it is sent before it has its turn."""
+        if not self._lock.acquire(timeout=self._patience):
+            raise TimeoutError(
+                "another call has been using the connection of this store, and it has not ended within "
+                f"{self._patience:g} s (command_timeout); nothing was sent"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _give_up(self, error: BaseException) -> None:
         """The next call gets a new connection: after Ctrl-C psycopg may be in the middle of a statement, and from a server

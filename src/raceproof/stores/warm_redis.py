@@ -30,6 +30,8 @@ class WarmRedis(AsyncDriver):
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
         self.moves = RedisMoves()
         self._client: Any = redis.asyncio.Redis.from_url(url, **settings)
+        # who listens may hear nothing for long
+        self._listening: Any = redis.asyncio.Redis.from_url(url, **{**settings, "socket_timeout": None})
         self._connection: Any = None
         self._lock = asyncio.Lock()
         self._closed = False
@@ -60,7 +62,7 @@ class WarmRedis(AsyncDriver):
         """On a connection of its own, by the channel that has the name of the claim's index."""
         while not self._closed:
             try:
-                async with self._client.pubsub(ignore_subscribe_messages=True) as offers:
+                async with self._listening.pubsub(ignore_subscribe_messages=True) as offers:
                     await offers.subscribe(index_key(claim))
                     wake()
                     async for _ in offers.listen():
@@ -76,3 +78,4 @@ class WarmRedis(AsyncDriver):
         async with self._lock:
             await self._client.connection_pool.release(self._connection)
         await self._client.aclose()
+        await self._listening.aclose()
