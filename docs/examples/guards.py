@@ -19,8 +19,11 @@ with database("c-42") as path, closing(sqlite3.connect(path, isolation_level=Non
     except sqlite3.IntegrityError as error:
         print(f"refused: {error}")
 
+    connection.execute("BEGIN")
     connection.execute("INSERT INTO raceproof_override VALUES ('Command', 'ann', 'the device was swapped')")
     connection.execute("UPDATE commands SET status = 'QUEUED' WHERE cmd_id = 'c-42'")
+    connection.execute("DELETE FROM raceproof_override")  # in case the update matched no row
+    connection.execute("COMMIT")
     latest = db.history(Command, "c-42")[0]
     print(f"{latest.move} by {latest.actor}: {latest.before} → {latest.after}, because {latest.reason}")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from raceproof.attempts import Attempts
 from raceproof.deliveries import Delivery
-from raceproof.doctor import redis, rows, schema, server, work
+from raceproof.doctor import overrides, redis, rows, schema, server, work
 from raceproof.doctor.finding import Checked, Diagnosis, Problem, Subject, Thing
 from raceproof.doctor.patient import Patient, subjects_of
 from raceproof.errors import CallError
@@ -168,6 +168,8 @@ class Examination:
             yield Check("status", name, redis.lifecycle(patient, subject, spec))
         else:
             yield Check("schema", name, schema.lifecycle(patient, subject, spec))
+            if patient.dialect == "sqlite" and spec.history:
+                yield Check("guard", name, overrides.left_behind(patient, subject, spec))
             yield self._of_rows("status", subject, spec, rows.strangers(patient, subject, spec))
         for claim in spec.claims.values():
             yield self._of_tenant("stuck.claim", subject, spec, work.claims(patient, subject, claim))

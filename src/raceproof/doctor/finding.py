@@ -1,13 +1,13 @@
 """What the doctor says: problems, each with the rows that show it and with a repair that works when it is pasted."""
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from raceproof.attempts import Attempts
 from raceproof.deliveries import Delivery
+from raceproof.doctor.pasting import shell_word
 from raceproof.inbox import Inbox
 from raceproof.leases import Lease
 from raceproof.lifecycle import Lifecycle
@@ -31,8 +31,10 @@ class Subject:
 
     def command(self, verb: str, *words: str, name: str | None = None, tenant: str | None = None) -> str:
         """A command of ours about it, or about the rows of one tenant, as it is typed into a shell."""
-        whose = "" if tenant is None else f"--tenant {shlex.quote(tenant)}"
-        given = [self.options, whose, shlex.quote(name or self.name), *map(shlex.quote, words)]
+        if "\0" in "".join((*words, tenant or "")):
+            return f"# raceproof {verb}: no shell can pass on the NUL character in the key of this row"
+        whose = "" if tenant is None else f"--tenant {shell_word(tenant)}"
+        given = [self.options, whose, shell_word(name or self.name), *map(shell_word, words)]
         return " ".join(("raceproof", verb, *filter(None, given)))
 
 

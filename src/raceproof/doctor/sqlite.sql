@@ -45,9 +45,19 @@ WHERE {which};
 -- name: repair.strangers
 {status} IS NULL OR {status} NOT IN ({statuses})
 
--- What the guards want to hear for it.
+-- What the guards want to hear for it; the guards remove it with the change that it excuses.
 -- name: repair.excuse
-INSERT INTO raceproof_override (lifecycle, actor, reason) VALUES ({lifecycle}, 'doctor', {why});
+INSERT OR REPLACE INTO {override} (lifecycle, actor, reason) VALUES ({lifecycle}, 'doctor', {why});
+
+-- The row may have changed or gone since it was found: an override that excused nothing must not outlive its update.
+-- name: repair.excused
+DELETE FROM {override} WHERE lifecycle = {lifecycle};
+
+-- An override that was committed without the change it was meant for.
+-- name: doctor.overrides
+SELECT actor, reason
+FROM {override}
+WHERE lifecycle = {$lifecycle}
 
 -- How many rows are at each status, and since when the oldest: of the first rows of a table, or of those that an index finds.
 -- name: snapshot.states

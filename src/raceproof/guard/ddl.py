@@ -31,6 +31,12 @@ def function_name(spec: Spec[Any]) -> str:
     return ".".join(identifier(part) for part in (*schema, name))
 
 
+def override_table(spec: Spec[Any]) -> str:
+    """Where SQLite keeps overrides: beside the table, quoted."""
+    *schema, _ = split_qualified(spec.table)
+    return _in(schema, "raceproof_override")
+
+
 def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -129,7 +135,7 @@ def _sqlite_slots(spec: Spec[Any]) -> dict[str, str]:
         "record_insert_trigger": _in(schema, f"{name}_record_insert"),
         # inside a trigger SQLite knows only the tables beside it, by their bare names
         "table": identifier(table),
-        "override": _in(schema, "raceproof_override"),
+        "override": override_table(spec),
         "status": status,
         "lifecycle": literal(spec.name),
         "hash": spec.hash,

@@ -16,7 +16,7 @@ from raceproof.cli.options import app_option, debug_option, limit_option, output
 from raceproof.cli.output import console, print_json, print_jsonl, printable, shown
 from raceproof.cli.stores import open_store
 from raceproof.cli.things import Target, find_things
-from raceproof.doctor import Diagnosis, Problem, Subject, diagnose, fix
+from raceproof.doctor import Diagnosis, Problem, Repair, Subject, diagnose, fix
 
 _KINDS = (Spec, Claimable, Delivery, Attempts, Lease, Inbox)
 _STYLES = {"warning": "yellow", "error": "bold red"}
@@ -156,12 +156,12 @@ def _print(found: Diagnosis, dialect: str, foreseen: bool = False) -> None:
     out = console()
     for one in found.problems:
         out.print(
-            printable(f"{_MARKS[one.level]} {one.target}: {one.what}  [{one.check}]"),
+            _one_line(f"{_MARKS[one.level]} {one.target}: {one.what}  [{one.check}]"),
             style=_STYLES[one.level],
         )
         for number, row in enumerate(one.evidence):
             text = ", ".join(f"{name}={shown(value) or '-'}" for name, value in row.items())
-            out.print(f"    {'evidence:' if number == 0 else '':<10}{printable(text)}", soft_wrap=True)
+            out.print(f"    {'evidence:' if number == 0 else '':<10}{_one_line(text)}", soft_wrap=True)
         if one.more:
             out.print("              … and more")
         if one.repair:
@@ -169,9 +169,24 @@ def _print(found: Diagnosis, dialect: str, foreseen: bool = False) -> None:
             safe = ", safe" if one.repair.safe else ""
             would = " — --fix would do it" if foreseen and one.repair.safe else ""
             out.print(f"    repair{where}{safe}{would}:", style="dim")
-            for line in printable(one.repair.text).splitlines():
-                out.print(f"      {line}", soft_wrap=True)
+            _print_repair(one.repair)
         out.print()
+
+
+def _one_line(text: str) -> str:
+    """Evidence stays on its line: a value of a row must not be able to print a repair of its own."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _print_repair(repair: Repair) -> None:
+    """Exactly what has to be pasted, or nothing; SQL without an indentation, which would become part of a quoted text."""
+    if printable(repair.text) != repair.text:
+        click.echo(
+            "      It contains characters that a terminal would change; take it from the output of -o json."
+        )
+        return
+    for line in repair.text.split("\n"):
+        click.echo(line if repair.way == "sql" else f"      {line}")
 
 
 def _summary(found: Diagnosis, done: Sequence[Problem]) -> None:

@@ -1,0 +1,29 @@
+"""Overrides of SQLite's guards that were committed without the change they were meant for.
+
+An override is a row, and the guards remove it with the change that it excuses. One that is still there excuses the next
+undeclared change of the lifecycle, whoever makes it. On PostgreSQL it is a setting of one transaction, and ends with it.
+"""
+
+from typing import Any
+
+from raceproof.doctor.finding import Problem, Subject, sql
+from raceproof.doctor.patient import Patient
+from raceproof.guard import override_table
+from raceproof.quoting import literal
+from raceproof.spec import Spec
+from raceproof.statement import Program, templates
+
+
+def left_behind(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
+    """The override of a lifecycle that no transaction is using."""
+    table = override_table(spec)
+    if not (yield from patient.catalog.columns(table)):
+        return []
+    slots = {"override": table, "lifecycle": literal(spec.name)}
+    rows = yield patient.text("doctor.overrides", slots).bind({"lifecycle": spec.name})
+    if not rows:
+        return []
+    evidence = tuple({"actor": actor, "reason": reason} for actor, reason in rows)
+    what = f"an override was left behind: the guards will let the next undeclared change of a {spec.name} through"
+    remove = templates("raceproof.doctor", "sqlite.sql")["repair.excused"].prepare(slots, "dollar").text
+    return [Problem("guard", "error", subject.name, what, evidence, repair=sql(remove))]
