@@ -15,6 +15,7 @@ from raceproof.verify import Finding, table_findings, verify
 from raceproof.verify.needed import Tabled, adding, columns_of, statements, table_of
 
 _NO_GUARDS = "no guards"
+_NOT_AN_INTEGER = " must be an integer"
 
 
 def table(patient: Patient, subject: Subject, thing: Tabled) -> Program[list[Problem]]:
@@ -44,6 +45,8 @@ def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[li
     for one in findings:
         if "guards" in one.what and not one.what.startswith(_NO_GUARDS):
             patient.guarded.add(spec.name)
+        if one.what.endswith(_NOT_AN_INTEGER):  # rows cannot be compared by such a column
+            patient.ailing.add(spec.table)
         if one.what.startswith(_NO_GUARDS) and not isinstance(subject.thing, Spec):
             continue
         if one.level != "ok" and not one.what.startswith((f"table {spec.table} ", "the history ")):
@@ -84,8 +87,8 @@ def _repair(patient: Patient, spec: Spec[Any], one: Finding) -> Repair:
     if one.what.startswith("the enum of"):
         missing = [str(status) for status in spec.statuses if repr(str(status)) not in one.evidence]
         return sql(*(_adding_to_enum(spec, status) for status in missing))
-    if one.what.endswith("must be an integer"):
-        column = identifier(one.what.removesuffix(" must be an integer"))
+    if one.what.endswith(_NOT_AN_INTEGER):
+        column = identifier(one.what.removesuffix(_NOT_AN_INTEGER))
         return sql(f"ALTER TABLE {name} ALTER COLUMN {column} TYPE bigint USING {column}::bigint;")
     return sql(one.repair, safe="index" in one.what)
 
