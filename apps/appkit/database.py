@@ -235,7 +235,7 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
     def configure(connection: Any, _: Any) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
-        for pragma in ("busy_timeout = 30000", "synchronous = NORMAL"):
+        for pragma in ("busy_timeout = 30000", "synchronous = FULL"):
             cursor.execute(f"PRAGMA {pragma}")
         _write_ahead(cursor)
         cursor.close()

@@ -7,7 +7,17 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from raceproof.attempts import Attempts
 from raceproof.deliveries import Delivery
-from raceproof.doctor import overrides, redis, rows, schema, server, work
+from raceproof.doctor import (
+    durability,
+    durability_redis,
+    durability_sqlite,
+    overrides,
+    redis,
+    rows,
+    schema,
+    server,
+    work,
+)
 from raceproof.doctor.finding import Checked, Diagnosis, Problem, Subject, Thing
 from raceproof.doctor.patient import Patient, subjects_of
 from raceproof.errors import CallError
@@ -137,6 +147,8 @@ class Examination:
         yield from self._server()
         for subject in self._subjects:
             thing: Any = subject.thing
+            if self._patient.dialect == "postgres":
+                yield from self._unlogged(subject)
             match thing:
                 case Spec():
                     yield from self._lifecycle(subject, thing)
@@ -155,12 +167,35 @@ class Examination:
 
     def _server(self) -> Iterator[Check]:
         patient = self._patient
-        if patient.dialect == "sqlite":
-            yield Check("clock", "store", None, "the clock of SQLite is that of this process")
-        else:
-            yield Check("clock", "store", server.clock(patient))
-        if patient.dialect == "postgres":
-            yield Check("pooler", "store", server.pooler(patient))
+        match patient.dialect:
+            case "sqlite":
+                yield Check("durability", "store", durability_sqlite.settings(patient))
+                yield Check("clock", "store", None, "the clock of SQLite is that of this process")
+                return
+            case "postgres":
+                yield Check("primary", "store", durability.primary(patient))
+                yield Check("durability", "store", durability.settings(patient))
+                yield Check("durability", "store", durability.standbys(patient))
+                yield Check("pooler", "store", server.pooler(patient))
+            case _ if patient.driver.moves.cluster:
+                for name in ("primary", "durability", "eviction"):
+                    yield Check(
+                        name, "store", None, "could not check: run the doctor on each node of the cluster"
+                    )
+            case _:
+                yield Check("primary", "store", durability_redis.primary(patient))
+                yield Check("durability", "store", durability_redis.settings(patient))
+                yield Check("eviction", "store", durability_redis.eviction(patient))
+        yield Check("clock", "store", server.clock(patient))
+
+    def _unlogged(self, subject: Subject) -> Iterator[Check]:
+        """Tables are looked at once, though many things share one."""
+        thing: Any = subject.thing
+        owner = thing.lifecycle if isinstance(thing, Attempts | Inbox) else thing
+        history = owner.history if isinstance(owner, Spec) else None
+        tables = dict.fromkeys((table_of(thing), *((history.table,) if history else ())))
+        if new := [table for table in tables if table not in self._patient.logged]:
+            yield Check("durability", subject.name, durability.unlogged(self._patient, subject, new))
 
     def _lifecycle(self, subject: Subject, spec: Spec[Any]) -> Iterator[Check]:
         patient, name = self._patient, subject.name

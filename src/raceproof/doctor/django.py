@@ -31,6 +31,8 @@ _NUMBERS = {
     "clock": 16,
     "pooler": 17,
     "stuck": 18,
+    "durability": 19,
+    "primary": 20,
 }
 Found = list[checks.CheckMessage]
 

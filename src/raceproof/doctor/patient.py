@@ -36,6 +36,8 @@ class Patient:
     """The names of lifecycles that have guards in the database."""
     histories: set[str] = field(default_factory=set)
     """Those that were looked at; many lifecycles share one."""
+    logged: set[str] = field(default_factory=set)
+    """Tables of PostgreSQL of which it is known whether they survive a crash."""
     apart: float = 0.0
     """How many seconds the store's clock is ahead of ours."""
     looked_at: str = ""

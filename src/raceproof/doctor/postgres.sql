@@ -41,6 +41,55 @@ SELECT extract(epoch FROM clock_timestamp())::float8
 -- name: doctor.session
 SELECT pg_backend_pid()
 
+-- name: doctor.server
+SELECT pg_is_in_recovery(), current_database()::text, session_user::text
+
+-- Where the settings on which a promise rests come from, for this session.
+-- name: doctor.settings
+SELECT name, setting, source
+FROM pg_settings
+WHERE name IN (
+    'default_transaction_read_only', 'fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names',
+    'zero_damaged_pages'
+)
+
+-- The same for roles, and for this database, as others log in.
+-- name: doctor.role_settings
+SELECT d.datname::text, r.rolname::text, c.setting
+FROM pg_db_role_setting AS s
+LEFT JOIN pg_database AS d ON d.oid = s.setdatabase
+LEFT JOIN pg_roles AS r ON r.oid = s.setrole
+CROSS JOIN unnest(s.setconfig) AS c (setting)
+WHERE (s.setdatabase = 0 OR d.datname = current_database())
+  AND split_part(c.setting, '=', 1) IN ('synchronous_commit', 'zero_damaged_pages')
+ORDER BY d.datname NULLS FIRST, r.rolname NULLS FIRST
+LIMIT {$limit}
+
+-- The server that a standby follows, for those who may know.
+-- name: doctor.upstream
+SELECT sender_host, sender_port
+FROM pg_stat_wal_receiver
+WHERE sender_host IS NOT NULL
+
+-- The standbys of a primary, without backups and subscribers; those who may not know see only that there are some.
+-- name: doctor.standbys
+SELECT r.application_name, r.client_addr::text, r.state, r.sync_state
+FROM pg_stat_replication AS r
+WHERE r.application_name IS DISTINCT FROM 'pg_basebackup'
+  AND r.application_name IS DISTINCT FROM 'pg_receivewal'
+  AND NOT EXISTS (SELECT 1 FROM pg_replication_slots AS s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')
+ORDER BY r.application_name, r.pid
+LIMIT {$limit}
+
+-- A table and its partitions, as far as they are UNLOGGED.
+-- name: doctor.unlogged
+SELECT c.oid::regclass::text
+FROM pg_class AS c
+WHERE c.relpersistence = 'u'
+  AND (c.oid = to_regclass({$table}::text)
+       OR c.oid IN (SELECT relid FROM pg_partition_tree(to_regclass({$table}::text))))
+ORDER BY c.oid
+
 -- A row at a status that is not declared goes to where rows begin.
 -- name: repair.status
 UPDATE {table}

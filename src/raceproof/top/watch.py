@@ -13,7 +13,7 @@ from raceproof.doctor.snapshot import Snapshot, snapshot
 from raceproof.store import Store
 
 # what stands still or should not be; the schema and the server are for `raceproof doctor`
-_NOT_STUCK = ("schema", "guard", "index", "ttl", "clock", "pooler")
+_NOT_STUCK = ("schema", "guard", "index", "ttl", "clock", "pooler", "durability", "primary", "eviction")
 _SECONDS_BETWEEN_DIAGNOSES = 10.0
 
 

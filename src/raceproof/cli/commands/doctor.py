@@ -36,8 +36,8 @@ Examples:
   raceproof doctor --app shop.models --ignore guard -o jsonl | jq -r .repair.text
 
 \b
-Checks, for --ignore: schema, guard, index, status, owner, ttl, clock, pooler, and
-stuck (stuck.claim, stuck.delivery, stuck.attempt, stuck.inbox).
+Checks, for --ignore: durability, primary, eviction, schema, guard, index, status, owner,
+ttl, clock, pooler, and stuck (stuck.claim, stuck.delivery, stuck.attempt, stuck.inbox).
 
 \b
 Exit code 6 if there are problems, with --fix if some are left."""
@@ -81,8 +81,8 @@ def doctor(
     """Find what is wrong, and say what repairs it.
 
     Looked for are work that is stuck, statuses that are not declared, owners with several active attempts, missing
-    indexes and times to live, guards that are missing or switched off, a schema that has drifted, a clock that is wrong
-    and a pooler in front. Each problem comes with the rows that show it and with a repair to paste: into psql, sqlite3,
+    indexes and times to live, guards that are missing or switched off, a schema that has drifted, a clock that is wrong,
+    a pooler in front, and settings of the server with which a promise does not hold. Each problem comes with the rows that show it and with a repair to paste: into psql, sqlite3,
     redis-cli or a shell. Nothing is written without --fix, and then only what is safe. TARGET is anything declared;
     without one, all of it. Rows are looked at a bounded number of, whatever the size of a table.
     """
