@@ -230,7 +230,7 @@ def test_an_asynchronous_standby_is_found_and_repaired(server: PlainPostgres, st
 def test_whether_standbys_are_asynchronous_may_be_a_secret(
     server: PlainPostgres, standby: Standby, role: str
 ) -> None:
-    """That is said, and who may know is told."""
+    """The note names the right that is missing."""
     seen_by = server.url.replace("postgres@", "app@")
     found = look(seen_by)
     assert of_settings(found) == []
@@ -373,7 +373,7 @@ def test_a_replica_of_valkey_says_that_it_is_one(valkey_server: Any) -> None:
 def test_what_valkey_refuses_to_tell_could_not_be_checked(
     allowed: str, refused: list[str], found: list[str]
 ) -> None:
-    """That is said, with the right that is missing; hosted servers forbid CONFIG to everybody."""
+    """The note names the right that is missing; hosted servers forbid CONFIG to all users."""
     with PlainValkey(appendfsync="no") as server:
         with redis.Redis.from_url(server.url) as client:
             rights = ("+@all", "-info", "-config", *allowed.split())

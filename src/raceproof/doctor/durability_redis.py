@@ -90,7 +90,7 @@ def _configured(name: str) -> Program[str]:
 
 
 def _say_if_refused(error: Exception, command: str, right: str) -> None:
-    """A server may forbid the question, to this user or, as hosted ones do, to everybody."""
+    """A server may forbid the question, to this user or, as hosted ones do, to all users."""
     if any(cls.__name__ == "ResponseError" for cls in type(error).__mro__):
         raise CallError(
             f"could not check: the server refused {command} ({error}); allow it to this user with {right}, or look at the "
