@@ -82,9 +82,10 @@ def doctor(
 
     Looked for are work that is stuck, statuses that are not declared, owners with several active attempts, missing
     indexes and times to live, guards that are missing or switched off, a schema that has drifted, a clock that is wrong,
-    a pooler in front, and settings of the server with which a promise does not hold. Each problem comes with the rows that show it and with a repair to paste: into psql, sqlite3,
-    redis-cli or a shell. Nothing is written without --fix, and then only what is safe. TARGET is anything declared;
-    without one, all of it. Rows are looked at a bounded number of, whatever the size of a table.
+    a pooler in front, and settings of the server with which a promise does not hold. Each problem comes with the rows
+    that show it and with a repair to paste: into psql, sqlite3, redis-cli or a shell. Nothing is written without --fix,
+    and then only what is safe. TARGET is anything declared; without one, all of it. Rows are looked at a bounded number
+    of, whatever the size of a table.
     """
     subjects = _subjects(context, find_things(apps, names, *_KINDS), apps, location)
     with open_store(location, None, tenant) as store:
