@@ -8,36 +8,7 @@ from raceproof.errors import CallError
 from raceproof.store import AsyncStore, Store
 
 if TYPE_CHECKING:
-    import sqlite3
-
-    import asyncpg
-    import psycopg
-    import redis
-    import redis.asyncio
-    from django.db.backends.base.base import BaseDatabaseWrapper
-    from sqlalchemy.engine import Connection
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
-    from sqlalchemy.orm import Session
-
-    SyncConnection = (
-        sqlite3.Connection
-        | psycopg.Connection[Any]
-        | redis.Redis
-        | redis.RedisCluster
-        | Connection
-        | Session
-        | BaseDatabaseWrapper
-    )
-    AsyncConnectionLike = (
-        asyncpg.Connection[Any]
-        | asyncpg.Pool[Any]
-        | asyncpg.pool.PoolConnectionProxy[Any]
-        | psycopg.AsyncConnection[Any]
-        | redis.asyncio.Redis
-        | redis.asyncio.RedisCluster
-        | AsyncConnection
-        | AsyncSession
-    )
+    from raceproof.stores.kinds import AsyncConnection, SyncConnection
 
 # class of the connection -> module and class of its driver. Looked up by name, so that nothing is imported in vain.
 _DRIVERS = {
@@ -63,7 +34,7 @@ _DRIVERS = {
 @overload
 def bind(connection: "SyncConnection", *, tenant: Any = None, **settings: Any) -> Store: ...
 @overload
-def bind(connection: "AsyncConnectionLike", *, tenant: Any = None, **settings: Any) -> AsyncStore: ...
+def bind(connection: "AsyncConnection", *, tenant: Any = None, **settings: Any) -> AsyncStore: ...
 
 
 def bind(connection: Any, *, tenant: Any = None, **settings: Any) -> Store | AsyncStore:
