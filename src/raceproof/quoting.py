@@ -33,7 +33,7 @@ def _lua_byte(byte: int) -> str:
 
 
 def parameter(name: str) -> str:
-    """The place of a parameter in a text; `raceproof.statement.prepare` makes `$1`, `?1` or `%s` of it."""
+    """The place of a parameter in a text; `raceproof.statement.prepare` makes `$1`, `?` or `%s` of it."""
     return f"\0{name}\0"
 
 

@@ -233,19 +233,20 @@ def _fill(text: str, field: str | None, slots: Mapping[str, str]) -> str:
 
 
 def prepare(name: str, text: str, style: Style) -> Prepared:
-    """Number the parameters of a text in the style that a driver wants."""
+    """Write the parameters of a text in the style that a driver wants."""
     order: list[str] = []
     out: list[str] = []
     for place, part in enumerate(text.split("\0")):
         if place % 2 == 0:
             out.append(part.replace("%", "%%") if style == "format" else part)
-        elif style == "format":
-            order.append(part)
-            out.append("%s")
-        else:
+        elif style == "dollar":
             if part not in order:
                 order.append(part)
-            out.append(("$" if style == "dollar" else "?") + str(order.index(part) + 1))
+            out.append(f"${order.index(part) + 1}")
+        else:
+            # one value for each place: Python 3.12 warns of a sequence for `?1`, which is a name to it
+            order.append(part)
+            out.append("%s" if style == "format" else "?")
     return Prepared(name, "".join(out), tuple(order))
 
 

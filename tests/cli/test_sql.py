@@ -78,6 +78,7 @@ def test_the_statements_are_those_that_sqlite_runs(cli: Cli, sqlite_url: str) ->
     sent = set(Recording.sent)
     assert len(sent) > 5
     assert {text for text in sent if f"{text};" not in printed} == set()
+    assert "-- ? in order: <cmd_id>" in printed
 
 
 def test_the_statements_for_postgresql_can_be_prepared(cli: Cli, postgres_url: str) -> None:

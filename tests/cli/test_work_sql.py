@@ -117,8 +117,8 @@ def test_the_databases_use_the_index(sql_place: Place, cli: Cli) -> None:
     run(sql_place, claim_index_ddl(Line.work, sql_place.db.dialect) + "\n")  # type: ignore[arg-type]
     if sql_place.db.dialect == "sqlite":
         printed = cli("sql", "--app", WORKING, "Line", "--statements", "--dialect", "sqlite").stdout
-        search = printed.partition("-- Line.work claim.due\n")[2].partition(";")[0]
-        plan = sql_place.raw.execute(f"EXPLAIN QUERY PLAN {search}", (1,)).fetchall()
+        _, search = printed.partition("-- Line.work claim.due\n")[2].partition(";")[0].split("\n", 1)
+        plan = sql_place.raw.execute(f"EXPLAIN QUERY PLAN {search}", (1,) * search.count("?")).fetchall()
         assert "work_lines_work" in str(plan)
         assert "work_lines_work_line" in str(plan)
         return

@@ -9,18 +9,22 @@ from raceproof.quoting import parameter
 from raceproof.statement import Program, Rows, Statement, Template, arun, prepare, run
 
 
-def test_parameters_are_numbered_for_each_style() -> None:
-    """A parameter that stands twice is one in PostgreSQL and SQLite, and two for drivers that count."""
+def test_parameters_are_written_in_each_style() -> None:
+    """A parameter that stands twice is one in PostgreSQL, and two for drivers that count."""
     text = f"a = {parameter('x')} AND b = {parameter('y')} AND c = {parameter('x')} AND d LIKE '50%'"
     dollar, question, percent = (prepare("n", text, style) for style in ("dollar", "question", "format"))
     assert (dollar.text, dollar.order) == ("a = $1 AND b = $2 AND c = $1 AND d LIKE '50%'", ("x", "y"))
-    assert (question.text, question.order) == ("a = ?1 AND b = ?2 AND c = ?1 AND d LIKE '50%'", ("x", "y"))
+    assert (question.text, question.order) == (
+        "a = ? AND b = ? AND c = ? AND d LIKE '50%'",
+        ("x", "y", "x"),
+    )
     assert (percent.text, percent.order) == (
         "a = %s AND b = %s AND c = %s AND d LIKE '50%%'",
         ("x", "y", "x"),
     )
-    assert tuple(percent.bind({"x": 1, "y": 2}).params) == (1, 2, 1)
-    assert tuple(percent.picking(("y", "x"))((2, 1)).params) == (1, 2, 1)
+    for counted in (question, percent):
+        assert tuple(counted.bind({"x": 1, "y": 2}).params) == (1, 2, 1)
+        assert tuple(counted.picking(("y", "x"))((2, 1)).params) == (1, 2, 1)
 
 
 def test_a_line_with_an_empty_optional_slot_goes() -> None:

@@ -107,7 +107,7 @@ def _parts(
     if statements:
         for move in spec.moves.values():
             for shown in statements_of(move, kind):
-                yield _title(f"{move} {shown.name}", shown), _text(shown)
+                yield _title(f"{move} {shown.name}", shown), _text(shown, kind)
         for claim in spec.claims.values():
             yield from _shown_parts(claim, kind)
 
@@ -138,23 +138,26 @@ def _other_parts(thing: Other, kind: str, statements: bool) -> Iterator[tuple[st
 
 def _shown_parts(thing: Asked, kind: str) -> Iterator[tuple[str, str]]:
     for shown in statements_for(thing, kind):
-        yield _title(f"{thing} {shown.name}", shown), _text(shown)
+        yield _title(f"{thing} {shown.name}", shown), _text(shown, kind)
 
 
 def _title(name: str, shown: Shown) -> str:
     return f"{name}, {shown.note}" if shown.note else name
 
 
-def _text(shown: Shown) -> str:
+def _text(shown: Shown, kind: str) -> str:
     if shown.keys:
         arguments = [f"KEYS[{i}] {key}" for i, key in enumerate(shown.keys, 1)]
         arguments += [f"ARGV[{i}] {value or repr('')}" for i, value in enumerate(shown.parameters, 1)]
         return "\n".join([*map(_comment, arguments), shown.text])
     if shown.parameters and " " not in shown.text:  # a command of Redis
         return _comment(" ".join((shown.text, *shown.parameters)))
-    sign = "?" if "?1" in shown.text else "$"
-    values = ", ".join(f"{sign}{i} {value}" for i, value in enumerate(shown.parameters, 1))
-    return (f"{_comment(values)}\n" if values else "") + f"{shown.text};"
+    if not shown.parameters:
+        return f"{shown.text};"
+    values = shown.parameters
+    if kind == "sqlite":
+        return f"{_comment('? in order: ' + ', '.join(values))}\n{shown.text};"
+    return f"{_comment(', '.join(f'${i} {value}' for i, value in enumerate(values, 1)))}\n{shown.text};"
 
 
 def _keys(spec: Spec[Any]) -> str:
