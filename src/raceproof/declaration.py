@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from enum import Enum
 from typing import Any, TypeVar
 
 from raceproof.declared_claims import check_claims, check_shared_columns, claims_from_dict
@@ -10,8 +11,9 @@ from raceproof.predicate import Comparison, from_data, predicates
 from raceproof.problems import Problems, listed, mapping, names, one_name, pair, settings
 from raceproof.quoting import identifier, literal, qualified
 from raceproof.spec import Claimable, Expiry, History, Move, Spec, is_seconds
+from raceproof.statuses import declared_statuses
 
-S = TypeVar("S", bound=str)
+S = TypeVar("S", bound=str | Enum)
 
 
 def build_spec(
@@ -33,7 +35,8 @@ def build_spec(
 ) -> Spec[S]:
     """Check a declaration and freeze it."""
     problems = Problems(name)
-    known = {str(status): status for status in statuses}
+    texts: tuple[Any, ...] = declared_statuses(f"lifecycle {name}: statuses", statuses)
+    known: dict[str, Any] = {str(text): text for text in texts}
     for status in (*initial, *(terminal or ())):
         problems.require(status in known, f"{status!r} is not one of its statuses {sorted(known)}")
     for move_name, one in moves.items():
@@ -50,7 +53,7 @@ def build_spec(
                 f"claim {claim_name} has a move that is not one of its lifecycle: {way}",
             )
     check_shared_columns(problems, claims or {})
-    dead_ends = tuple(s for s in statuses if not any(s in one.sources for one in moves.values()))
+    dead_ends = tuple(s for s in texts if not any(s in one.sources for one in moves.values()))
     for status in terminal or ():
         leaving = [one for one, m in moves.items() if status in m.sources]
         problems.require(not leaving, f"terminal status {status!r} has a way out: {', '.join(leaving)}")
@@ -61,7 +64,7 @@ def build_spec(
                 f"{status!r} has no way out; list it in terminal=, or declare a move from it",
             )
     reached = _reachable(initial, moves)
-    for status in statuses:
+    for status in texts:
         problems.require(status in reached, f"{status!r} cannot be reached from {', '.join(initial)}")
     problems.require(
         expires is None or (is_seconds(expires.open) and is_seconds(expires.ended)),
@@ -79,7 +82,7 @@ def build_spec(
         table=table,
         key=key,
         column=column,
-        statuses=statuses,
+        statuses=texts,
         initial=tuple(known[status] for status in initial),
         terminal=dead_ends,
         moves=bound,
@@ -89,11 +92,12 @@ def build_spec(
         tenant=tenant,
         history=history,
         expires=expires,
+        members=statuses,
     )
     for move_name, one in moves.items():
         bound[move_name] = Move(
-            tuple(known[source] for source in one.sources),
-            known[one.target],
+            tuple(known[str(source)] for source in one.sources),
+            known[str(one.target)],
             one.stamp,
             one.sets,
             one.where,
@@ -108,7 +112,7 @@ def build_spec(
         bound_claims[claim_name] = replace(
             claimable,
             move=same(claimable.move),
-            at=tuple(known[status] for status in claimable.at),
+            at=tuple(known[str(status)] for status in claimable.at),
             back=same(claimable.back),
             exhausted=same(claimable.exhausted),
             name=claim_name,

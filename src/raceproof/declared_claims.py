@@ -1,6 +1,7 @@
 """The claims of a lifecycle: checked with the rest of its declaration, and read from its dict or TOML form."""
 
 from collections.abc import Mapping
+from enum import Enum
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -10,8 +11,9 @@ from raceproof.predicate import Comparison, from_data, predicates
 from raceproof.problems import Problems, listed, mapping, names, one_name, pair, settings
 from raceproof.quoting import identifier
 from raceproof.spec import Backoff, Claimable, Move, is_count, is_seconds
+from raceproof.statuses import declared_statuses
 
-S = TypeVar("S", bound=str)
+S = TypeVar("S", bound=str | Enum)
 
 
 def check_claims(
@@ -174,7 +176,7 @@ def claimable(
     **further: Any,
 ) -> Claimable[Any]:
     """Both ways of declaring a claim meet here."""
-    waiting = names(f"{what}: at", at)
+    waiting = declared_statuses(f"{what}: at", at)
     for way, one in {"move": move, "back": back, "exhausted": exhausted}.items():
         if one is not None and not isinstance(one, Move):
             raise DeclarationError(f"{what}: {way}={one!r} is not a move of the same lifecycle")

@@ -14,6 +14,7 @@ from raceproof.errors import CallError
 from raceproof.look import HistoryEntry
 from raceproof.predicate import Comparison, Predicate
 from raceproof.spec import Move, Spec
+from raceproof.statuses import text_of_status
 
 Verdict = Literal["already", "possible", "depends", "impossible", "missing"]
 """`depends`: everything that can be told from here holds, the rest is decided in the store."""
@@ -194,6 +195,7 @@ def _exact(value: Any) -> Decimal:
 def _moves_to(spec: Spec[Any], to: str | Move[Any]) -> tuple[list[Move[Any]], str]:
     if isinstance(to, Move):
         return [to], str(to.target)
+    to = text_of_status(to)
     if to not in spec.status_of:
         raise CallError(f"{spec} has no status {to!r}; it has {', '.join(spec.status_of)}")
     return [move for move in spec.moves.values() if move.target == to], str(to)

@@ -11,7 +11,7 @@ Everything else (SQL, Lua, triggers, history, diagrams, metrics, explain) is der
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
@@ -20,11 +20,12 @@ from raceproof.declared_claims import claimable
 from raceproof.errors import CallError, DeclarationError
 from raceproof.forms import Form
 from raceproof.predicate import Where, predicates
-from raceproof.problems import names, one_name
+from raceproof.problems import names
 from raceproof.quoting import literal
 from raceproof.spec import Backoff, Claimable, Expiry, History, Move, Spec
+from raceproof.statuses import declared_status, declared_statuses, members_of, text_of_status
 
-S = TypeVar("S", bound=str)
+S = TypeVar("S", bound=str | Enum)
 
 
 def move(
@@ -41,8 +42,8 @@ def move(
     """
     what = f"move to {to!r}"
     return Move(
-        names(what, sources),
-        one_name(f"{what}: to", to),
+        declared_statuses(what, sources),
+        declared_status(f"{what}: to", to),
         stamp=names(f"{what}: stamp", stamp),
         sets=names(f"{what}: sets", sets),
         where=predicates(where),
@@ -105,8 +106,8 @@ class Lifecycle(Generic[S]):
         table: str,
         key: str | Iterable[str] = "id",
         column: str = "status",
-        initial: str | Iterable[str] | None = None,
-        terminal: str | Iterable[str] | None = None,
+        initial: str | Enum | Iterable[str | Enum] | None = None,
+        terminal: str | Enum | Iterable[str | Enum] | None = None,
         revision: str | None = None,
         fence: str | None = None,
         tenant: str | None = None,
@@ -115,14 +116,15 @@ class Lifecycle(Generic[S]):
     ) -> None:
         super().__init_subclass__()
         statuses = _statuses(cls)
+        what = f"lifecycle {cls.__name__}"
         cls.spec = build_spec(
             name=cls.__name__,
             table=table,
-            key=names(f"lifecycle {cls.__name__}: key", key),
+            key=names(f"{what}: key", key),
             column=column,
             statuses=statuses,
-            initial=statuses[:1] if initial is None else names(f"lifecycle {cls.__name__}: initial", initial),
-            terminal=None if terminal is None else names(f"lifecycle {cls.__name__}: terminal", terminal),
+            initial=declared_statuses(f"{what}: initial", statuses[:1] if initial is None else initial),
+            terminal=None if terminal is None else declared_statuses(f"{what}: terminal", terminal),
             moves={name: value for name, value in vars(cls).items() if isinstance(value, Move)},
             claims={name: value for name, value in vars(cls).items() if isinstance(value, Claimable)},
             revision=revision,
@@ -167,14 +169,16 @@ def spec_of(declared: "type[Lifecycle[S]] | Spec[S]") -> Spec[S]:
 
 
 def _statuses(cls: type[Lifecycle[Any]]) -> tuple[Any, ...]:
+    what = f"lifecycle {cls.__name__}"
+    given: list[Any] = []
     for base in getattr(cls, "__orig_bases__", ()):
         for argument in get_args(base):
-            if isinstance(argument, type) and issubclass(argument, StrEnum):
-                statuses = tuple(argument)
+            if statuses := members_of(f"{what}: statuses", argument):
                 for status in statuses:
-                    literal(status)
-                if statuses:
-                    return statuses
+                    literal(text_of_status(status))
+                return statuses
+            given.append(argument)
     raise DeclarationError(
-        f"lifecycle {cls.__name__}: name its statuses as a StrEnum, as in class {cls.__name__}(Lifecycle[Status], …)"
+        f"{what}: name its statuses as an Enum with text values or as a Literal, as in "
+        f"class {cls.__name__}(Lifecycle[Status], …)" + (f"; got {given[0]!r}" if given else "")
     )

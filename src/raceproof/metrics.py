@@ -14,6 +14,7 @@ from raceproof import statement
 from raceproof.errors import MissingExtra
 from raceproof.events import Event, subscribe
 from raceproof.outcome import Claim
+from raceproof.statuses import text_of_status
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -139,7 +140,7 @@ class _Counting:
         self._add("claims", event.lifecycle, event.move, outcome)
         # a claim, its end and its last end are moves as well, where they are declared so
         if outcome == "claimed" and isinstance(answer, Claim) and claim.move:
-            if answer.before != claim.move.target:
+            if text_of_status(answer.before) != claim.move.target:
                 self._moved(event, claim.move.name, "moved")
         elif outcome in ("released", "failed") and claim.back:
             self._moved(event, claim.back.name, "moved")

@@ -6,12 +6,14 @@ logs. `if answer:` raises, for it would hide a loss.
 """
 
 from dataclasses import dataclass, fields
+from enum import Enum
 from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, Self, TypeVar
 
 from raceproof.errors import RaceproofError
 from raceproof.spec import Claimable, Move
+from raceproof.statuses import text_of_status as _text
 
-S = TypeVar("S", bound=str)
+S = TypeVar("S", bound=str | Enum)
 R = TypeVar("R")
 
 Key = Any
@@ -109,11 +111,11 @@ class Moved(ReachedAnswer, Generic[S, R]):
 
     @property
     def status(self) -> S:
-        return self.move.target
+        return self.move.reaches
 
     def __str__(self) -> str:
         fenced_off = f", and fenced off {self.fenced_off}" if self.fenced_off else ""
-        return f"{self.move} moved {self.key!r} from {self.before} to {self.status}{fenced_off}"
+        return f"{self.move} moved {self.key!r} from {_text(self.before)} to {self.move.target}{fenced_off}"
 
 
 _set_key, _set_move, _set_before, _set_revision, _set_row, _set_replayed, _set_fenced_off = (
@@ -139,10 +141,10 @@ class Already(ReachedAnswer, Generic[S]):
 
     @property
     def status(self) -> S:
-        return self.move.target
+        return self.move.reaches
 
     def __str__(self) -> str:
-        return f"{self.move} found {self.key!r} at {self.status} already{_who(self.by)}"
+        return f"{self.move} found {self.key!r} at {self.move.target} already{_who(self.by)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +166,13 @@ class Refused(UnreachedAnswer, Generic[S]):
     @property
     def allowed(self) -> tuple[str, ...]:
         """The moves that lead out of the status found."""
-        return self.move.lifecycle.moves_from.get(self.status, ())
+        return self.move.lifecycle.moves_from.get(_text(self.status), ())
 
     def __str__(self) -> str:
         if self.unmet:
-            return f"{self.move} was refused for {self.key!r} at {self.status}: not {' and not '.join(self.unmet)}"
-        allowed = ", ".join(self.allowed) or "nothing"
-        return f"{self.move} was refused for {self.key!r}: it is at {self.status}{_who(self.by)}; allowed there: {allowed}"
+            return f"{self.move} was refused for {self.key!r} at {_text(self.status)}: not {' and not '.join(self.unmet)}"
+        allowed, found = ", ".join(self.allowed) or "nothing", f"{_text(self.status)}{_who(self.by)}"
+        return f"{self.move} was refused for {self.key!r}: it is at {found}; allowed there: {allowed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,8 @@ class Lost(UnreachedAnswer, Generic[S]):
 
     def __str__(self) -> str:
         if self.fence is None:
-            return f"{self.move} lost {self.key!r}: its claim has ended, and the row is at {self.status}{_who(self.by)}"
+            found = f"{_text(self.status)}{_who(self.by)}"
+            return f"{self.move} lost {self.key!r}: its claim has ended, and the row is at {found}"
         return f"{self.move} lost {self.key!r}: the row carries fence {self.fence} now{_who(self.by)}"
 
 
@@ -292,7 +295,7 @@ class Claim(ReachedAnswer, Generic[S, R]):
     @property
     def taken_over(self) -> bool:
         """Whether the row was at the status of a claimed one: an earlier holder did not finish it."""
-        return self.move.move is not None and self.before in self.move.held
+        return self.move.move is not None and _text(self.before) in self.move.held
 
     def __str__(self) -> str:
         how = "took over" if self.taken_over else "claimed"
@@ -325,7 +328,7 @@ class Taken(UnreachedAnswer, Generic[S]):
     by: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.move} cannot claim {self.key!r} at {self.status}: {self.why}{_who(self.by)}"
+        return f"{self.move} cannot claim {self.key!r} at {_text(self.status)}: {self.why}{_who(self.by)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +360,7 @@ class SetAside(ReachedAnswer, Generic[S]):
     attempt: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.move} set {self.key!r} aside at {self.status}, after {self.attempt} attempts"
+        return f"{self.move} set {self.key!r} aside at {_text(self.status)}, after {self.attempt} attempts"
 
 
 Renewal = Claim[S, R] | Lost[S] | Missing[S] | Unknown[S] | Conflict[S]

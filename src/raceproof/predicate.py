@@ -42,7 +42,9 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.operator.startswith("is "):
             return
-        if isinstance(self.value, bool) or not isinstance(self.value, Scalar):
+        # a member of an Enum stays one: only the column's type knows whether its name or its value is stored
+        plain = self.value.value if isinstance(self.value, Enum) else self.value
+        if isinstance(plain, bool) or not isinstance(plain, Scalar):
             raise DeclarationError(
                 f"column({self.column!r}) can be compared with text, numbers, dates, times and UUIDs, "
                 f"got {self.value!r}; for anything else write sql(…), for NULL .is_null()"

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
@@ -12,7 +13,7 @@ from raceproof.errors import CallError, DeclarationError, RaceproofError
 from raceproof.forms import Columns, Form, form_to_data
 from raceproof.predicate import Predicate, to_data
 
-S = TypeVar("S", bound=str)
+S = TypeVar("S", bound=str | Enum)
 
 LONGEST = 100 * 366 * 86400.0
 """Seconds that a lease or a rest may last: a hundred years on, every store still has a time, and compares it."""
@@ -73,6 +74,11 @@ class Move(Generic[S]):
                 f"this move to {self.target!r} belongs to no lifecycle; declare it as an attribute of a Lifecycle class"
             )
         return self._spec
+
+    @cached_property
+    def reaches(self) -> S:
+        """The target as the caller's own member; `target` is its text where a member of the Enum is not text itself."""
+        return self.target if self._spec is None else self._spec.member(self.target)
 
     @cached_property
     def ends(self) -> "tuple[Claimable[S], ...]":
@@ -188,6 +194,8 @@ class Spec(Generic[S]):
     tenant: str | None = None
     history: History | None = None
     expires: Expiry | None = None
+    members: tuple[S, ...] = field(default=(), repr=False)
+    """The statuses as the caller wrote them: `statuses` are their texts where a member of the Enum is not text itself."""
 
     def __post_init__(self) -> None:
         _LIVE.setdefault(self.name, WeakSet()).add(self)
@@ -221,7 +229,12 @@ class Spec(Generic[S]):
     @cached_property
     def status_of(self) -> Mapping[str, S]:
         """The status for a text found in the store."""
-        return {str(status): status for status in self.statuses}
+        members = self.members or self.statuses
+        return {str(text): member for text, member in zip(self.statuses, members, strict=True)}
+
+    def member(self, text: Any) -> Any:
+        """The caller's own member for a text of the store; a text that is not declared stays one."""
+        return self.status_of.get(text, text)
 
     @cached_property
     def status_of_bytes(self) -> Mapping[bytes, S]:
@@ -232,7 +245,7 @@ class Spec(Generic[S]):
     def moves_from(self) -> Mapping[str, tuple[str, ...]]:
         """The names of the moves that lead out of a status."""
         return {
-            status: tuple(move.name for move in self.moves.values() if status in move.sources)
+            str(status): tuple(move.name for move in self.moves.values() if status in move.sources)
             for status in self.statuses
         }
 

@@ -2,8 +2,8 @@
 
 import sqlite3
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, assert_never, assert_type
+from enum import Enum, StrEnum
+from typing import Any, Literal, assert_never, assert_type
 
 import asyncpg
 import psycopg
@@ -40,6 +40,19 @@ class Command(Lifecycle[Status], table="commands", key="cmd_id"):
     send = move(Status.QUEUED, to=Status.SENT)
 
 
+class PlainStatus(Enum):
+    QUEUED = "queued"
+    SENT = "sent"
+
+
+class PlainCommand(Lifecycle[PlainStatus], table="commands", key="cmd_id", initial=PlainStatus.QUEUED):
+    send = move(PlainStatus.QUEUED, to=PlainStatus.SENT)
+
+
+class TextCommand(Lifecycle[Literal["queued", "sent"]], table="commands", key="cmd_id"):
+    send = move("queued", to="sent")
+
+
 @dataclass
 class Row:
     cmd_id: str
@@ -48,6 +61,9 @@ class Row:
 def moves_have_the_type_of_their_statuses() -> None:
     assert_type(Command.send, Move[Status])
     assert_type(Command.send.target, Status)
+    assert_type(PlainCommand.send, Move[PlainStatus])
+    assert_type(PlainCommand.send.reaches, PlainStatus)
+    assert_type(TextCommand.send, Move[str])
 
 
 def a_connection_decides_between_sync_and_async(

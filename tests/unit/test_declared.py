@@ -158,7 +158,10 @@ def test_nonsense_in_a_dict_or_a_file_is_a_declaration_error(setting: str, bad: 
         ("claim work: backoff: must be a list of two numbers, not 5", {"backoff": 5}),
         ("claim work: backoff: must be a list of two numbers", {"backoff": [1, 2, 3]}),
         ("is not a time to rest", {"backoff": ["a", "b"]}),
-        ("claim work: at: write a name or a list of names, not 5", {"at": 5}),
+        (
+            "claim work: at: a status must be text, or a member of an Enum whose values are text, got 5 (int)",
+            {"at": 5},
+        ),
         ("claim work: where: must be a list, not 5", {"where": 5}),
         ("5 is not a predicate", {"where": [5]}),
         ("claim work: move: write a name", {"move": ["start"]}),

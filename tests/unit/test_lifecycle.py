@@ -157,7 +157,9 @@ def test_all_problems_are_told_at_once() -> None:
 
 def test_a_class_needs_its_statuses_as_an_enum() -> None:
     """A plain Lifecycle[str] says nothing."""
-    with pytest.raises(DeclarationError, match="name its statuses as a StrEnum"):
+    with pytest.raises(
+        DeclarationError, match="name its statuses as an Enum with text values or as a Literal"
+    ):
         type("Nameless", (Lifecycle,), {"go": move("A", to="B")}, table="t")
 
 

@@ -98,9 +98,10 @@ def status_after(one: Claim[Any, Any]) -> Any:
     """Where a row is that was given back: a claim that does not move it leaves it where it was."""
     claim = one.move
     if claim.back is not None:
-        return claim.back.target
-    return claim.move.target if claim.move else one.before
+        return claim.back.reaches
+    return claim.move.reaches if claim.move else one.before
 
 
 def set_aside(claim: Claimable[Any], key: Any, attempt: int | None) -> SetAside[Any]:
-    return SetAside(key, claim, claim.exhausted.target if claim.exhausted else claim.held[0], attempt)
+    status = claim.exhausted.reaches if claim.exhausted else claim.lifecycle.member(claim.held[0])
+    return SetAside(key, claim, status, attempt)

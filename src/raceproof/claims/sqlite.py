@@ -28,6 +28,7 @@ from raceproof.statement import (
     templates,
     transaction,
 )
+from raceproof.statuses import text_of_status
 
 _TEMPLATES = templates("raceproof.claims", "sqlite.sql")
 
@@ -229,9 +230,9 @@ class SqliteClaims:
             answers.append((fence,))
             if claim.lifecycle.history and how != "renew":
                 noted = {"key": key, "move": claim.back.name if claim.back else claim.name, "by": one.by}
-                held = claim.move.target if claim.move else one.before
+                held = claim.move.target if claim.move else text_of_status(one.before)
                 noted |= {"outcome": "moved" if claim.back else "released", "before": held}
-                noted |= {"after": answer.status_after(one), "found_revision": revision}
+                noted |= {"after": text_of_status(answer.status_after(one)), "found_revision": revision}
                 yield self._note(claim, own["now"]).bind(bound | noted)
         return answers
 

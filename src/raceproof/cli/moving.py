@@ -9,6 +9,7 @@ from raceproof import Already, Answer, Conflict, Missing, Move, Moved, Store, Un
 from raceproof.cli.ends import ExitCode
 from raceproof.cli.keys import Key
 from raceproof.explain import Explanation, explain
+from raceproof.statuses import text_of_status
 
 BATCH = 500
 """So many rows are moved by one statement; a batch is kept or not as a whole."""
@@ -104,8 +105,8 @@ def _line(answer: Answer[Any, Any]) -> Line:
     return Line(
         key=answer.key,
         outcome=answer.outcome,
-        before=str(answer.before) if isinstance(answer, Moved) else None,
-        status=None if isinstance(answer, Missing | Unknown | Conflict) else str(answer.status),
+        before=text_of_status(answer.before) if isinstance(answer, Moved) else None,
+        status=None if isinstance(answer, Missing | Unknown | Conflict) else text_of_status(answer.status),
         revision=None if isinstance(answer, Missing | Unknown | Conflict) else answer.revision,
         message=str(answer),
         code=code,

@@ -6,6 +6,7 @@ from typing import Any
 from raceproof.moves.request import MoveRequest
 from raceproof.outcome import Already, Answer, Conflict, Lost, Missing, Moved, Refused, Unknown
 from raceproof.spec import Move
+from raceproof.statuses import text_of_status
 
 # The guards of a call as bits of one number, so that every store can say in one value which of them did not hold.
 FENCE = 1
@@ -43,15 +44,16 @@ def not_moved(
     target, because the move itself may have made them false.
     """
     move = request.move
-    status = move.lifecycle.status_of.get(before, before)
+    member = move.lifecycle.status_of.get(before, before)
+    status = text_of_status(member)
     if unmet & FENCE:
-        return Lost(request.key, move, status, fence, revision, by)
+        return Lost(request.key, move, member, fence, revision, by)
     asked = unmet & ~declared_guards(move)
     if status == move.target and not asked:
         return Already(request.key, move, revision, by)
     if status not in move.sources:
         unmet = asked
-    return Refused(request.key, move, status, revision, unmet_names(request, unmet), by)
+    return Refused(request.key, move, member, revision, unmet_names(request, unmet), by)
 
 
 def declared_guards(move: Move[Any]) -> int:

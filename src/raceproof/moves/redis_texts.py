@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from enum import Enum
 from typing import Any
 
 from raceproof.errors import CallError
@@ -32,6 +33,8 @@ def text_of(value: Any) -> Any:
 
 def field_text(column: str, value: Any) -> str:
     """A value as a hash field: Redis keeps texts."""
+    if isinstance(value, Enum):
+        value = value.value
     if isinstance(value, bytes | bytearray | list | dict | tuple | set):
         raise CallError(
             f"column {column!r}: a hash field of Redis keeps text and numbers, not {type(value).__name__}"

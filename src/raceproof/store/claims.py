@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from enum import Enum
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
@@ -22,7 +23,7 @@ from raceproof.spec import Claimable
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, reading
 from raceproof.store.telling import Telling
 
-S = TypeVar("S", bound=str)
+S = TypeVar("S", bound=str | Enum)
 D = TypeVar("D", bound=Driver | AsyncDriver)
 Claims = Claim[Any, Any] | Iterable[Claim[Any, Any]]
 Taking = Claim[S, Any] | Taken[S] | Missing[S] | Unknown[S] | Conflict[S]
@@ -196,7 +197,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
         asked = [request(move, one, reason=reason, now=now) for one in claims]
         told = yield from self._driver.moves.many(asked)
         return [
-            SetAside(one.key, one.move, move.target, one.attempt) if answer.won else answer
+            SetAside(one.key, one.move, move.reaches, one.attempt) if answer.won else answer
             for one, answer in zip(claims, told, strict=True)
         ]
 

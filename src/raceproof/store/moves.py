@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from enum import Enum
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from raceproof import events, look
@@ -18,7 +19,7 @@ from raceproof.statement import Program
 from raceproof.store.telling import ASKED_AGAIN, NOTHING_KEPT, Telling
 from raceproof.verify import Beside, Finding, Trial, try_matrix, verify
 
-S = TypeVar("S", bound=str)
+S = TypeVar("S", bound=str | Enum)
 R = TypeVar("R")
 D = TypeVar("D", bound=Driver | AsyncDriver)
 
@@ -172,7 +173,7 @@ def _made(
     move: Move[Any], claims: Sequence[Claim[Any, Any]], found: Sequence[Answer[Any, Any] | None]
 ) -> list[Answer[Any, Any]]:
     """An answer for each claim, where a row that moved with no more to tell has none yet."""
-    before = move.sources[0]
+    before = move.lifecycle.member(move.sources[0])
     return [
         Moved(one.key, move, before, None, None) if answer is None else answer
         for one, answer in zip(claims, found, strict=True)

@@ -16,6 +16,7 @@ from raceproof.explain import explain
 from raceproof.outcome import Refused
 from raceproof.predicate import column
 from raceproof.spec import Move, Spec
+from raceproof.statuses import text_of_status
 from raceproof.store import AsyncStore
 from raceproof.web.looking.texts import user_key
 
@@ -154,9 +155,14 @@ async def _applied(store: AsyncStore, plan: Plan, row: Planned) -> Result:
         )
     except Exception as error:
         return Result(row.parts, row.status, "error", type(error).__name__)
-    if isinstance(answer, Refused) and (answer.revision != row.revision or str(answer.status) != row.status):
+    if isinstance(answer, Refused) and (
+        answer.revision != row.revision or text_of_status(answer.status) != row.status
+    ):
         return Result(
-            row.parts, row.status, "changed since", f"it is at {answer.status} now, and was left alone"
+            row.parts,
+            row.status,
+            "changed since",
+            f"it is at {text_of_status(answer.status)} now, and was left alone",
         )
     return Result(row.parts, row.status, answer.outcome, str(answer))
 

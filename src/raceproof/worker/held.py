@@ -10,6 +10,7 @@ from raceproof.events import log
 from raceproof.forms import Columns
 from raceproof.outcome import Claim, Lost
 from raceproof.spec import Move
+from raceproof.statuses import text_of_status
 from raceproof.store import AsyncStore
 
 
@@ -80,4 +81,7 @@ class Held:
 
     def _is_finished(self, first: Claim[Any, Any], answer: Lost[Any]) -> bool:
         """Whether the row is where its finish leads, and nobody else has had it, as far as its form can tell."""
-        return answer.status == self._finish.target and answer.fence in (None, self._claims[first].fence)
+        return text_of_status(answer.status) == self._finish.target and answer.fence in (
+            None,
+            self._claims[first].fence,
+        )

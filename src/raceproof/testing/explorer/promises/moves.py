@@ -5,6 +5,7 @@ from typing import Any
 from raceproof.lifecycle import spec_of
 from raceproof.quoting import split_qualified
 from raceproof.spec import Spec
+from raceproof.statuses import text_of_status
 from raceproof.testing.explorer.ground import Tables
 from raceproof.testing.explorer.promises.values import Declared, named, rows_of, text, told
 from raceproof.testing.explorer.world import Moment, World
@@ -33,8 +34,10 @@ def keeps_moves(world: World, declared: Declared) -> None:
         won: set[tuple[str, str]] = set()
         for title, event in told(moment, spec, "move"):
             answer: Any = event.answer
-            if event.outcome == "refused" and not answer.unmet and answer.status in answer.move.sources:
-                return f"{title} was refused {answer.move} at {answer.status}, from where it leads"
+            if event.outcome == "refused" and not answer.unmet:
+                status = text_of_status(answer.status)
+                if status in answer.move.sources:
+                    return f"{title} was refused {answer.move} at {status}, from where it leads"
             if event.outcome != "moved" or answer.replayed:
                 continue
             target = str(answer.move.target)
