@@ -16,7 +16,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
 CODE := $(wildcard src tests bench gallery tools apps docs/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format bench bench-short bench-explorer explore certificates mutate mutate-explored pooler docs lock clean
+.PHONY: help run demo test test-pythons check format bench bench-short bench-explorer explore certificates mutate mutate-explored pooler docs lock clean
 .PHONY: devices imagebot outreach qrlogin storm-devices storm-imagebot storm-outreach storm-qrlogin
 
 help: ## Show this list
@@ -46,6 +46,9 @@ storm-devices storm-imagebot storm-outreach storm-qrlogin: storm-%: $(APPS)/.pro
 
 test: $(VENV)/.project ## Run the tests against real servers, which they start themselves
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+test-pythons: ## Run the tests on every supported Python that is installed here, by pyenv or on the PATH
+	$(PYTHON) tools/test_pythons.py $(ARGS)
 
 check: $(VENV)/.project ## Lint, formatting, types, and who may import what
 	$(BIN)/ruff check

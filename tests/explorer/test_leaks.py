@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 from raceproof import events, identity
 from raceproof.errors import CallError
 from raceproof.testing.explorer import Connection, Explorer
+from raceproof.testing.explorer.on_sqlite import SqliteGround
 from raceproof.testing.explorer.virtual import EPOCH
 from tests.explorer.worlds import Body, alone, explored
 
@@ -185,3 +187,20 @@ def test_the_explorer_is_not_imported_with_the_library() -> None:
     """Production code does not pay for it."""
     text = "import sys, raceproof; sys.exit(any('explorer' in name for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
+
+
+def test_a_closed_ground_leaves_no_connection_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 warns of each one that is left."""
+    opened: list[sqlite3.Connection] = []
+    real = sqlite3.connect
+
+    def connect(*args: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(real(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    SqliteGround().close()
+    assert len(opened) == 2
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")

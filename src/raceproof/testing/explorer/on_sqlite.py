@@ -59,7 +59,7 @@ class SqliteGround:
 
     def _keep_time(self) -> None:
         """Replace SQLite's functions of time: 'now' is the run's, and what they reckon with is noted."""
-        real = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._clockwork = real = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
         @lru_cache(maxsize=4096)
         def asked(name: str, *args: Any) -> Any:
@@ -231,6 +231,7 @@ class SqliteGround:
 
     def close(self) -> None:
         self._connection.close()
+        self._clockwork.close()
 
 
 @lru_cache(maxsize=4096)
