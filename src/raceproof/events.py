@@ -33,6 +33,8 @@ class Event:
     started: float
     """Monotonic seconds, from before the request."""
     answer: "Answer[Any, Any]"
+    tenant: Any = None
+    """The tenant of the row, where the lifecycle or the delivery has a tenant column."""
 
 
 Subscriber = Callable[[Event], object]

@@ -137,10 +137,10 @@ async def happen(shop_: Shop) -> None:
 
 
 @asynccontextmanager
-async def sqlite_shop(folder: Path) -> AsyncIterator[Shop]:
+async def sqlite_shop(folder: Path, ddl: str | None = None) -> AsyncIterator[Shop]:
     path = folder / "shop.db"
     raw = sqlite3.connect(path, isolation_level=None)
-    raw.executescript(tables("sqlite"))
+    raw.executescript(ddl or tables("sqlite"))
     try:
         async with connect(f"sqlite:///{path}") as store:
             yield Shop(f"sqlite:///{path}", store, raw)
@@ -149,10 +149,10 @@ async def sqlite_shop(folder: Path) -> AsyncIterator[Shop]:
 
 
 @asynccontextmanager
-async def postgres_shop(url: str) -> AsyncIterator[Shop]:
+async def postgres_shop(url: str, ddl: str | None = None) -> AsyncIterator[Shop]:
     raw = await asyncpg.connect(url)
     try:
-        await raw.execute(tables("postgres"))
+        await raw.execute(ddl or tables("postgres"))
         async with connect(url) as store:
             yield Shop(url, store, raw)
     finally:

@@ -54,6 +54,15 @@ WHERE t.{owner} = {$owner}
   AND t.{status} IN ({open})
   AND {fresh}
 
+-- Open attempts whose time is over, of one tenant who is the owner.
+-- name: attempt.expired_of
+SELECT {t_keys}
+FROM {table} AS t
+WHERE t.{status} IN ({open})
+  AND NOT {fresh}
+  AND t.{owner} = {$owner}
+LIMIT {$limit}
+
 -- Open attempts whose time is over.
 -- name: attempt.expired
 SELECT {t_keys}

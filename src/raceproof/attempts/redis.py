@@ -92,7 +92,7 @@ class RedisAttempts:
         now = asked.now.timestamp() if asked.now else float(clock[0]) + float(clock[1]) / 1e6
         return float(began) + attempts.ttl > now
 
-    def expired(self, asked: StartRequest, limit: int) -> Program[Rows]:
+    def expired(self, asked: StartRequest, limit: int, of_owner: bool = False) -> Program[Rows]:
         """None: a key of Redis ends by itself."""
         return []
         yield

@@ -159,9 +159,10 @@ class PostgresAttempts:
                 return row
         return None  # it changes hands again and again: none of them is current for long
 
-    def expired(self, asked: StartRequest, limit: int) -> Program[Rows]:
-        """The key columns of open attempts whose time is over."""
-        return (yield self._text("attempt.expired", asked).bind(self._values(asked) | {"limit": limit}))
+    def expired(self, asked: StartRequest, limit: int, of_owner: bool = False) -> Program[Rows]:
+        """The key columns of open attempts whose time is over; `of_owner`: only those of the owner that is named."""
+        name = "attempt.expired_of" if of_owner else "attempt.expired"
+        return (yield self._text(name, asked).bind(self._values(asked) | {"limit": limit}))
 
     def _values(self, asked: StartRequest) -> dict[str, Any]:
         values: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(asked.parts)}

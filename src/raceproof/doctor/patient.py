@@ -12,6 +12,7 @@ from raceproof.doctor.finding import Subject, Thing
 from raceproof.inbox import Inbox
 from raceproof.leases import Lease
 from raceproof.lifecycle import spec_of
+from raceproof.moves.sqlite import bindable
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import BEGIN, Prepared, Program, Statement, T, templates, transaction
 from raceproof.store import AsyncStore, Store
@@ -59,6 +60,11 @@ class Patient:
     @property
     def tenant(self) -> Any:
         return self.store._tenant
+
+    @property
+    def tenant_value(self) -> Any:
+        """The tenant as a parameter of a statement."""
+        return bindable((self.tenant,))[0] if self.dialect == "sqlite" else self.tenant
 
     def whose(self, thing: Spec[Any] | Delivery) -> str | None:
         """The tenant that a command about rows of a thing has to name, if they are those of one."""

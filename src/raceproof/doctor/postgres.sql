@@ -6,6 +6,8 @@ SELECT found.rp_status, {found_keys}
 FROM (
     SELECT t.{status}::text AS rp_status, {t_keys}
     FROM {table} AS t
+    WHERE TRUE
+      AND {of_tenant?}
     ORDER BY {order}
     LIMIT {$rows}
 ) AS found
@@ -16,7 +18,13 @@ LIMIT {$limit}
 -- Whether the table has so many rows.
 -- name: doctor.size
 SELECT count(*)
-FROM (SELECT 1 FROM {table} LIMIT {$rows}) AS part
+FROM (
+    SELECT 1
+    FROM {table} AS t
+    WHERE TRUE
+      AND {of_tenant?}
+    LIMIT {$rows}
+) AS part
 
 -- The open attempts of owners who have several, the oldest first; the same name at two tenants is two owners.
 -- name: doctor.owners
@@ -28,6 +36,7 @@ FROM (
         FROM {table} AS t
         WHERE t.{status} IN ({open})
           AND t.{owner} IS NOT NULL
+          AND {of_tenant?}
         LIMIT {$rows}
     ) AS part
 ) AS found
@@ -127,7 +136,9 @@ SELECT part.rp_status, count(*), min(part.rp_since)
 FROM (
     SELECT t.{status}::text AS rp_status, {since} AS rp_since
     FROM {table} AS t
-    WHERE t.{status} IN ({open?})
+    WHERE TRUE
+      AND t.{status} IN ({open?})
+      AND {of_tenant?}
     LIMIT {$rows}
 ) AS part
 GROUP BY part.rp_status
@@ -135,6 +146,8 @@ GROUP BY part.rp_status
 -- What was decided last, won and lost.
 -- name: snapshot.races
 SELECT h.lifecycle, h.key, h.move, h.outcome, h.before, h.after, h.actor, h.reason, h.at
-FROM {history} AS h
+FROM (SELECT e.* FROM {history} AS e ORDER BY e.id DESC LIMIT {$window}) AS h
+WHERE TRUE
+  AND {visible?}
 ORDER BY h.id DESC
 LIMIT {$limit}

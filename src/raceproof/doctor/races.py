@@ -14,14 +14,16 @@ from raceproof.doctor.walk import pattern
 from raceproof.inbox import Inbox
 from raceproof.look import moment
 from raceproof.moves import RedisMoves
-from raceproof.moves.redis_texts import text_of
-from raceproof.quoting import qualified
+from raceproof.moves.redis_texts import parts_of_text, text_of
+from raceproof.moves.tenants import entry_of_tenant, history_start, is_of_tenant
+from raceproof.quoting import literal, qualified
 from raceproof.spec import Spec
 from raceproof.statement import Program, Statement, reading
 from raceproof.store import AsyncStore, Store
 
 WON = frozenset(("moved", "claimed", "started"))
 _STREAMS = 200
+_WINDOW = 5_000  # of the newest entries, where those of one tenant are wanted
 _SCANS = 10
 _FIELDS = ("lifecycle", "move", "outcome", "before", "after", "actor", "reason", "at")
 
@@ -74,13 +76,32 @@ def _races(patient: Patient, specs: list[Spec[Any]]) -> Program[list[Race]]:
         for table in dict.fromkeys(spec.history.table for spec in specs if spec.history):
             if not (yield from patient.catalog.columns(table)):
                 continue  # for the doctor to tell
-            text = patient.text("snapshot.races", {"history": qualified(table)})
-            for lifecycle, key, move, outcome, before, after, actor, reason, at in (
-                yield text.bind({"limit": patient.limit})
-            ):
+            text = patient.text(
+                "snapshot.races",
+                {"history": qualified(table), "visible": _visible(patient, specs, table)},
+            )
+            asked = {
+                "limit": patient.limit,
+                "window": patient.limit if patient.tenant is None else _WINDOW,
+                "tenant_text": history_start(patient.tenant),
+            }
+            for lifecycle, key, move, outcome, before, after, actor, reason, at in (yield text.bind(asked)):
                 told = (lifecycle, key, move, outcome, before, after, actor, reason)
                 found.append(Race(moment(at), *told))
     return sorted(found, key=lambda one: one.at, reverse=True)[: patient.limit]
+
+
+def _visible(patient: Patient, specs: list[Spec[Any]], table: str) -> str:
+    """The entries that a store of one tenant may see: its own, and those of lifecycles without tenants."""
+    if patient.tenant is None:
+        return ""
+    mine = [spec for spec in specs if spec.history and spec.history.table == table]
+    shared = [literal(spec.name) for spec in mine if spec.tenant is None]
+    owned = [literal(spec.name) for spec in mine if spec.tenant is not None]
+    either = [f"h.lifecycle IN ({', '.join(shared)})"] if shared else []
+    if owned:
+        either.append(f"h.lifecycle IN ({', '.join(owned)}) AND {entry_of_tenant(patient.tenant)}")
+    return f"({' OR '.join(either)})"
 
 
 def _on_redis(patient: Patient, spec: Spec[Any]) -> Program[list[Race]]:
@@ -93,7 +114,11 @@ def _on_redis(patient: Patient, spec: Spec[Any]) -> Program[list[Race]]:
     for _ in range(_SCANS):
         given = (cursor, "MATCH", pattern(start), "COUNT", 500, "TYPE", "stream")
         ((following, some),) = yield Statement("races.scan", "SCAN", given)
-        names |= dict.fromkeys(map(text_of, some))
+        names |= {
+            name: None
+            for name in map(text_of, some)
+            if is_of_tenant(spec.tenant, parts_of_text(spec, name[len(start) :]), patient.tenant)
+        }
         cursor = text_of(following)
         if cursor == "0" or len(names) >= _STREAMS:
             break

@@ -16,6 +16,7 @@ from raceproof.inbox import Inbox
 from raceproof.look import moment
 from raceproof.moves.redis_texts import key_of_member, parts_of_text, text_of
 from raceproof.moves.request import KeyParts
+from raceproof.moves.tenants import is_of_tenant
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program, Statement
 from raceproof.sweep.spent import SpentRow, SpentSearch
@@ -31,7 +32,7 @@ def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[li
 
     def is_bad(one: Found) -> bool:
         status = one.fields[spec.column]
-        if status is None or not _is_ours(spec, one.member):
+        if status is None or not _is_ours(patient, spec, one.member):
             return False
         return status not in known or (
             spec.expires is not None and one.left == _FOR_EVER and status in spec.ended
@@ -112,7 +113,7 @@ def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Progra
     ]
 
     def is_uncertain(row: Found) -> bool:
-        mine = not delivery.tenant or _parts(row.member)[0] == str(patient.tenant)
+        mine = is_of_tenant(delivery.tenant, delivered_parts(delivery, row.member), patient.tenant)
         return mine and state_of(delivery, row.fields, now) == "uncertain"
 
     wanted = (delivery.delivering, delivery.delivered, *named)
@@ -170,7 +171,7 @@ def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[li
         return (
             row.fields[spec.column] in still
             and bool(row.fields[attempts.owner])
-            and _is_ours(spec, row.member)
+            and _is_ours(patient, spec, row.member)
         )
 
     wanted = (spec.column, attempts.owner, *((attempts.started,) if attempts.started else ()))
@@ -255,8 +256,10 @@ def _owner(attempts: Attempts, row: Found) -> str:
     return attempts.owner_text(owner, tenant[0] if tenant else None)
 
 
-def _is_ours(spec: Spec[Any], member: str) -> bool:
-    return len(parts_of_text(spec, member)) == len(spec.key_columns)
+def _is_ours(patient: Patient, spec: Spec[Any], member: str) -> bool:
+    """Whether a text is a key of the lifecycle, and of the tenant that is looked at."""
+    parts = parts_of_text(spec, member)
+    return len(parts) == len(spec.key_columns) and is_of_tenant(spec.tenant, parts, patient.tenant)
 
 
 def _key(spec: Spec[Any], member: str) -> Any:
@@ -267,14 +270,15 @@ def _key(spec: Spec[Any], member: str) -> Any:
 
 
 def _delivered_key(delivery: Delivery, member: str) -> Any:
-    if len(delivery.key_columns) == 1:
-        return member
-    parts = _parts(member)
+    parts = delivered_parts(delivery, member)
     own = parts[1:] if delivery.tenant else parts
     return own if len(own) > 1 else own[0]
 
 
-def _parts(member: str) -> KeyParts:
+def delivered_parts(delivery: Delivery, member: str) -> KeyParts:
+    """The columns of a key of a delivery, from its text."""
+    if len(delivery.key_columns) == 1:
+        return (member,)
     return tuple(part.replace("%3A", ":").replace("%25", "%") for part in member.split(":"))
 
 

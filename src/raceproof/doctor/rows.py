@@ -11,6 +11,7 @@ from raceproof.doctor.patient import Patient
 from raceproof.doctor.work import as_argument
 from raceproof.guard import drop_ddl, guard_ddl, guard_name, override_table
 from raceproof.moves.request import KeyParts, key_text
+from raceproof.moves.tenants import row_of_tenant
 from raceproof.quoting import identifier, literal, qualified
 from raceproof.spec import Spec
 from raceproof.statement import Program, templates
@@ -22,14 +23,16 @@ def strangers(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[li
     found: dict[tuple[Any, ...], Any] = {}
     for direction in ("", " DESC"):
         slots = {
-            **_slots(spec),
+            **_slots(patient, spec),
             "order": ", ".join(f"t.{identifier(column)}{direction}" for column in spec.key_columns),
             "statuses": ", ".join(literal(str(status)) for status in spec.statuses),
         }
-        asked = {"rows": patient.rows, "limit": patient.limit + 1}
+        asked = {"rows": patient.rows, "limit": patient.limit + 1, "tenant": patient.tenant_value}
         for status, *key in (yield patient.text("doctor.strangers", slots).bind(asked)):
             found.setdefault(tuple(key), status)
-    size = yield patient.text("doctor.size", _slots(spec)).bind({"rows": patient.rows * 2 + 1})
+    size = yield patient.text("doctor.size", _slots(patient, spec)).bind(
+        {"rows": patient.rows * 2 + 1, "tenant": patient.tenant_value}
+    )
     if size[0][0] > patient.rows * 2:
         patient.looked_at = f"the first and the last {patient.rows} rows by key, not all"
     if not found:
@@ -63,7 +66,7 @@ def _mend(patient: Patient, spec: Spec[Any], found: Sequence[dict[str, Any]]) ->
         return template.prepare(slots | more, "dollar").text
 
     note = " ".join(f"-- {slots['first']} is a proposal; declared are {slots['statuses']}".split())
-    all_of_them = text("status", which=text("strangers"))
+    all_of_them = text("status", which=_of_tenant(patient, spec, text("strangers")))
     if spec.name not in patient.guarded:
         return sql(note, all_of_them)
     if patient.dialect == "postgres":
@@ -76,6 +79,13 @@ def _mend(patient: Patient, spec: Spec[Any], found: Sequence[dict[str, Any]]) ->
         return sql(note, "BEGIN;", *_one_by_one(spec, found, text), "COMMIT;")
     drop, again = drop_ddl(spec, "sqlite"), guard_ddl(spec, "sqlite")
     return sql(note, "BEGIN;", drop, all_of_them, again, "COMMIT;")
+
+
+def _of_tenant(patient: Patient, spec: Spec[Any], which: str) -> str:
+    """The same rows, of one tenant where only its rows were looked at."""
+    if spec.tenant is None or patient.tenant is None:
+        return which
+    return f"({which}) AND {identifier(spec.tenant)} = {literal(str(patient.tenant))}"
 
 
 def _one_by_one(spec: Spec[Any], found: Sequence[dict[str, Any]], text: Callable[..., str]) -> Iterator[str]:
@@ -104,7 +114,7 @@ def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[li
     spec = attempts.lifecycle
     beside = [column for column in attempts.owner_columns if column != attempts.owner]
     slots = {
-        **_slots(spec),
+        **_slots(patient, spec),
         "owner": identifier(attempts.owner),
         # a name at another tenant is another owner
         "part_owner": ", ".join(("part.rp_owner", *(f"part.{identifier(one)}" for one in beside))),
@@ -112,7 +122,7 @@ def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[li
         "began": f"t.{identifier(attempts.started)}" if attempts.started else "NULL",
         "open": ", ".join(literal(str(status)) for status in attempts.open),
     }
-    asked = {"rows": patient.rows * 2, "limit": patient.limit + 1}
+    asked = {"rows": patient.rows * 2, "limit": patient.limit + 1, "tenant": patient.tenant_value}
     found: Any = yield patient.text("doctor.owners", slots).bind(asked)
     problems = []
     if found:
@@ -175,8 +185,9 @@ def _parts(spec: Spec[Any], row: dict[str, Any]) -> KeyParts:
     return tuple(row[column] for column in spec.key_columns)
 
 
-def _slots(spec: Spec[Any]) -> dict[str, str]:
+def _slots(patient: Patient, spec: Spec[Any]) -> dict[str, str]:
     return {
+        "of_tenant": row_of_tenant(spec.tenant, patient.tenant),
         "table": qualified(spec.table),
         "status": identifier(spec.column),
         "t_keys": ", ".join(f"t.{identifier(column)}" for column in spec.key_columns),

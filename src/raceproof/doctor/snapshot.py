@@ -21,6 +21,8 @@ from raceproof.inbox import Inbox
 from raceproof.leases import Lease
 from raceproof.look import HeldClaim, held_claims, moment
 from raceproof.metrics import Reading
+from raceproof.moves.redis_texts import parts_of_text
+from raceproof.moves.tenants import is_of_tenant, row_of_tenant
 from raceproof.quoting import identifier, literal, qualified
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program, reading
@@ -212,8 +214,10 @@ class Looking:
             if cases
             else f"NULL{cast}",
             "open": ", ".join(literal(status) for status in statuses),
+            "of_tenant": row_of_tenant(spec.tenant, self.patient.tenant),
         }
-        asked = self.patient.text("snapshot.states", slots).bind({"rows": rows})
+        given = {"rows": rows, "tenant": self.patient.tenant_value}
+        asked = self.patient.text("snapshot.states", slots).bind(given)
         return {
             status: (int(number), False, moment(oldest) if oldest else None)
             for status, number, oldest in (yield asked)
@@ -225,7 +229,10 @@ class Looking:
             self.patient,
             spec.table,
             (spec.column, *times.values()),
-            lambda row: row.fields[spec.column] in known,
+            lambda row: (
+                row.fields[spec.column] in known
+                and is_of_tenant(spec.tenant, parts_of_text(spec, row.member), self.patient.tenant)
+            ),
             self.patient.rows * 2,
         )
         more = bool(self.patient.looked_at)
@@ -278,7 +285,12 @@ class Looking:
             self.patient,
             delivery.table,
             wanted,
-            lambda row: redis.state_of(delivery, row.fields, now) is not None,
+            lambda row: (
+                redis.state_of(delivery, row.fields, now) is not None
+                and is_of_tenant(
+                    delivery.tenant, redis.delivered_parts(delivery, row.member), self.patient.tenant
+                )
+            ),
             _CLAIMS,
         )
         return [redis.state_of(delivery, row.fields, now) or "" for row in rows]

@@ -160,8 +160,9 @@ def expired(patient: Patient, subject: Subject, attempts: Attempts) -> Program[l
     evidence = tuple(dict(zip(spec.key_columns, row, strict=True)) for row in rows[: patient.limit])
     what = f"attempts are open although their {attempts.ttl:g} seconds are over"
     if attempts.expire is not None:
-        tenant = None if spec.tenant == attempts.owner else patient.whose(spec)
-        repair = command(subject.command("sweep", "--yes", tenant=tenant), safe=True, sweeps=attempts)
+        repair = command(
+            subject.command("sweep", "--yes", tenant=patient.whose(spec)), safe=True, sweeps=attempts
+        )
     else:
         repair = advice(
             f"declare expire= for {attempts}; the next attempt of the same owner ends the old one too"

@@ -42,7 +42,7 @@ class AttemptPrograms(Telling[D], Generic[D]):
         except Exception as error:
             self._note(error, attempts, repr(owner))
             raise
-        self._tell_all("start", (answer,), asked.by, started)
+        self._tell_all("start", (answer,), asked.by, started, (asked.tenant,))
         return answer
 
     def _current_attempt(

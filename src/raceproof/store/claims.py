@@ -128,7 +128,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
         except Exception as error:
             self._note_of_claims(error, found)
             raise
-        self._tell_all("renew", answers, found[0].by, started)
+        self._tell_all("renew", answers, found[0].by, started, (one.tenant for one in found))
         return answers
 
     def _release(
@@ -145,7 +145,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
         except Exception as error:
             self._note_of_claims(error, found)
             raise
-        self._tell_all("release", answers, found[0].by, started)
+        self._tell_all("release", answers, found[0].by, started, (one.tenant for one in found))
         return answers
 
     def _fail(
@@ -177,7 +177,7 @@ class ClaimPrograms(Telling[D], Generic[D]):
         except Exception as error:
             self._note_of_claims(error, found)
             raise
-        self._tell_all("fail", answers, found[0].by, started)
+        self._tell_all("fail", answers, found[0].by, started, (one.tenant for one in found))
         return answers
 
     def _note_of_claims(self, error: Exception, claims: Sequence[Claim[Any, Any]]) -> None:

@@ -80,7 +80,7 @@ class DeliveryPrograms(Telling[D], Generic[D]):
             raise
         if isinstance(answer, Turn):
             turn.renewed(answer)
-        self._tell_all("mark", (answer,), turn.by, started)
+        self._tell_all("mark", (answer,), turn.by, started, turn.parts[:1])
         return answer
 
     def _resolve(

@@ -66,6 +66,7 @@ class MovePrograms(Telling[D], Generic[D]):
         if returning is not None and not isinstance(returning, type | str):
             returning = tuple(returning)
         started = time.monotonic()
+        tenants: Iterable[Any] | None = None
         try:
             if keys is None:
                 asked = self._pattern(move, limit, returning, options)
@@ -79,17 +80,19 @@ class MovePrograms(Telling[D], Generic[D]):
                     if late and not events.subscribers:
                         return [answer for answer in found if answer is not None and not answer.won]
                     answers = _made(move, keys, found)
+                    tenants = (one.tenant for one in keys)
                 else:
                     requests = self._requests(move, keys, returning, options)
                     if not requests:
                         return []
                     asked = requests[0]
                     answers = yield from self._driver.moves.many(requests)
+                    tenants = (one.parts[0] for one in requests)
         except Exception as error:
             kept = self._kept_of_many("rows that moved stay moved, the same call again is safe")
             self._note(error, move, "many rows", kept)
             raise
-        self._tell_all("move", answers, options.get("by"), started)
+        self._tell_all("move", answers, options.get("by"), started, tenants)
         if late:
             return [answer for answer in answers if not answer.won]
         return [asked.finished(answer) for answer in answers] if asked.returning else answers
@@ -204,7 +207,7 @@ class SyncMoves(MovePrograms[Driver]):
             self._note(error, move, repr(key), _kept(asked))
             raise
         if events.subscribers:
-            self._tell("move", answer, asked.by, started)
+            self._tell("move", answer, asked.by, started, asked.parts[0])
         return asked.finished(answer) if asked.returning else answer
 
     def move_many(
@@ -270,7 +273,7 @@ class AsyncMoves(MovePrograms[AsyncDriver]):
             self._note(error, move, repr(key), _kept(asked))
             raise
         if events.subscribers:
-            self._tell("move", answer, asked.by, started)
+            self._tell("move", answer, asked.by, started, asked.parts[0])
         return asked.finished(answer) if asked.returning else answer
 
     async def move_many(

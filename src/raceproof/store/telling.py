@@ -1,6 +1,6 @@
 """What all calls on a store share: whose rows it sees, and how answers become events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 from raceproof import events
@@ -37,7 +37,7 @@ class Telling(Generic[D]):
         """The same store, seeing only the rows of one tenant."""
         return type(self)(self._driver, tenant)
 
-    def _tell(self, operation: str, answer: Any, by: str | None, started: float) -> None:
+    def _tell(self, operation: str, answer: Any, by: str | None, started: float, tenant: Any) -> None:
         move: Move[Any] | Claimable[Any] = answer.move
         events.tell(
             events.Event(
@@ -50,13 +50,23 @@ class Telling(Generic[D]):
                 settled=self._driver.settled,
                 started=started,
                 answer=answer,
+                tenant=tenant if getattr(move.lifecycle, "tenant", None) else None,
             )
         )
 
-    def _tell_all(self, operation: str, answers: Iterable[Any], by: str | None, started: float) -> None:
+    def _tell_all(
+        self,
+        operation: str,
+        answers: Sequence[Any],
+        by: str | None,
+        started: float,
+        tenants: Iterable[Any] | None = None,
+    ) -> None:
+        """Tell one event for each answer; `tenants` says whose rows they were, where that is not the store's tenant."""
         if events.subscribers:
-            for answer in answers:
-                self._tell(operation, answer, by, started)
+            of = [self._tenant] * len(answers) if tenants is None else tenants
+            for answer, tenant in zip(answers, of, strict=True):
+                self._tell(operation, answer, by, started, tenant)
 
     def _kept_of_many(self, some: str) -> str:
         """What is kept of many rows when a call fails: on Redis each is decided alone, in SQL all in one statement."""

@@ -59,8 +59,10 @@ def overdue(
     spec = attempts.lifecycle
     anything = "-" if len(spec.key) == 1 else ("-",) * len(spec.key)
     owned = spec.tenant == attempts.owner
-    asked = start_request(attempts, "-", anything, tenant="-" if owned else store._tenant, now=now)
-    rows = yield from store._driver.primitives.attempts.expired(asked, limit)
+    one_owner = owned and store._tenant is not None  # P9: a store of one tenant sees its attempts alone
+    owner = store._tenant if one_owner else "-"
+    asked = start_request(attempts, owner, anything, tenant=owner if owned else store._tenant, now=now)
+    rows = yield from store._driver.primitives.attempts.expired(asked, limit, one_owner)
     return [tuple(row) for row in rows]
 
 

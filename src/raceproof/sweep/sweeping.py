@@ -16,6 +16,7 @@ from raceproof.moves import RedisMoves, request
 from raceproof.moves.redis_index import index_key, line_key
 from raceproof.moves.redis_texts import parts_of_text, text_of
 from raceproof.moves.request import key_text
+from raceproof.moves.tenants import entry_of_tenant, history_start
 from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.quoting import literal, parameter, qualified
 from raceproof.spec import Claimable, Spec
@@ -238,7 +239,7 @@ class Sweep:
                 asked.append(request(move, key, tenant=tenant, by=self._by, now=self._now))
             started = time.monotonic()
             answers = yield self._driver.moves.many(asked)
-            self._store._tell_all("sweep", answers, self._by, started)
+            self._store._tell_all("sweep", answers, self._by, started, (one.parts[0] for one in asked))
             refused |= {
                 key_text(tuple(row)) for row, answer in zip(fresh, answers, strict=True) if not answer.won
             }
@@ -271,7 +272,8 @@ class Sweep:
             return [(yield from self._trimmed(spec, keep))]
         assert spec.history is not None
         slots = {"history": qualified(spec.history.table), "until": self._until(), "mine": self._mine(spec)}
-        values = {"keep": -keep, "limit": self._batch, "tenant_text": self._prefix(spec), "last": 0}
+        start = history_start(self._tenant if spec.tenant else None)
+        values = {"keep": -keep, "limit": self._batch, "tenant_text": start, "last": 0}
         number = 0
         while True:
             ((end, rows, old, mine),) = yield self._page("history.page", slots, values)
@@ -289,16 +291,8 @@ class Sweep:
 
     def _mine(self, spec: Spec[Any]) -> str:
         """The rows of the lifecycle; of a table with tenants, those of the store's tenant."""
-        mine = f"h.lifecycle = {literal(spec.name)}"
-        if self._prefix(spec) is None:
-            return mine
-        prefix = f"CAST({parameter('tenant_text')} AS text)"
-        return f"{mine} AND substr(h.key, 1, length({prefix})) = {prefix}"
-
-    def _prefix(self, spec: Spec[Any]) -> str | None:
-        if spec.tenant is None or self._tenant is None:
-            return None
-        return key_text((self._tenant, ""))
+        of_tenant = entry_of_tenant(self._tenant if spec.tenant else None)
+        return " AND ".join(filter(None, (f"h.lifecycle = {literal(spec.name)}", of_tenant)))
 
     def _trimmed(self, spec: Spec[Any], keep: float) -> Steps[Swept]:
         """Redis: the history of a row is a stream of its own."""

@@ -17,7 +17,7 @@ from raceproof.stores.connect import Connecting
 from raceproof.web.access import NOBODY, Access, Authorize, Gate
 from raceproof.web.audit import Audit
 from raceproof.web.bulk import Plans
-from raceproof.web.declared import Declared, catalog
+from raceproof.web.declared import Declared, catalog, for_one_tenant
 from raceproof.web.here import Board, Here
 from raceproof.web.links import Link
 from raceproof.web.live import Feed, Pages
@@ -155,17 +155,17 @@ def dashboard(
     is the table (or stream) of changes, see `audit_ddl`. Processes that serve the same page share a `secret`. `hosts` are
     the names under which the page may be asked for, `origins` further ones from which its forms may come, behind a proxy.
     """
-    things = catalog(declared)
     source = Source(store)
+    things = catalog(declared) if source.tenant is None else for_one_tenant(catalog(declared))
     watch = Watch()
-    feed = Feed(things, watch)
+    feed = Feed(things, watch, source.tenant)
 
     async def look() -> Hashable:
         def read(opened: AsyncStore) -> Program[tuple[Hashable, list[Leader]]]:
             seen: list[Hashable] = [feed.number]
             if opened.dialect != "redis":
-                for table in things.histories:
-                    seen.append((yield from last(opened, table)))
+                for table, names in things.histories.items():
+                    seen.append((yield from last(opened, table, names)))
             found = (yield from leaders(opened, things.leases.values())) if things.leases else []
             return tuple(seen), found
 
@@ -188,6 +188,7 @@ def dashboard(
         templates=environment(),
         links=[one if isinstance(one, Link) else Link(*one) for one in links],
         hidden=frozenset(hide),
+        tenant=source.tenant,
         login=authorize if isinstance(authorize, TokenAccess) else None,
     )
     return Dashboard(board)

@@ -1,9 +1,10 @@
 """The audit: each change that a person asks for here, written before it is made and again with what came of it.
 
 Promise: no line, no change; lines are only ever added. The change itself is the library's own, and has its place in the
-history of its row too.
+history of its row too. A dashboard for one tenant shows the lines about that tenant's rows alone.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,16 +13,21 @@ from uuid import uuid4
 
 from raceproof.look import moment
 from raceproof.moves.redis_texts import text_of
-from raceproof.quoting import qualified
+from raceproof.quoting import parameter, qualified
 from raceproof.statement import Program, Statement, need_sql, templates
 from raceproof.store import AsyncStore
-from raceproof.web.looking.texts import names, statement
+from raceproof.verify import Catalog
+from raceproof.web.looking.texts import statement
 from raceproof.web.source import Source
 
 PAGE = 50
 _LAST = 2**62
+_WINDOW = 5_000
 _KEPT_ON_REDIS = 100_000
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _FIELDS = ("call", "at", "actor", "action", "target", "key", "reason", "outcome", "told")
+Found = list[tuple[str, "Line"]]
+"""Lines, each with its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +43,20 @@ class Line:
     reason: str
     outcome: str = "asked"
     told: str = ""
+    tenant: str | None = None
+    """Whose row it was; None if it has no tenant, or if there were rows of several."""
 
 
 def audit_ddl(dialect: Literal["postgres", "sqlite"], table: str = "raceproof_audit") -> str:
     """The table of the audit, for the user to create; Redis needs none."""
+    return _ddl(dialect, table, "web.audit")
+
+
+def _ddl(dialect: str, table: str, name: str) -> str:
     need_sql(dialect)
-    slots = {"table": qualified(table)}
-    return templates("raceproof.web", f"{dialect}.sql")["web.audit"].prepare(slots, "dollar").text
+    return (
+        templates("raceproof.web", f"{dialect}.sql")[name].prepare({"table": qualified(table)}, "dollar").text
+    )
 
 
 class Audit:
@@ -53,40 +66,39 @@ class Audit:
         self._source = source
         self.table = table
 
-    async def exists(self) -> bool:
-        """Whether there is a place to write to."""
+    async def missing(self) -> str:
+        """What has to be run before the first change: the table, or the column that a tenant's lines need; or nothing."""
 
-        def look(store: AsyncStore) -> Program[bool]:
+        def look(store: AsyncStore) -> Program[str]:
             if store.dialect == "redis":
-                return True
-            ((found,),) = yield statement(store, "web.exists", {}, names(self.table))
-            return bool(found)
+                return ""
+            there = yield from _columns(store, self.table)
+            if not there:
+                return _ddl(store.dialect, self.table, "web.audit")
+            lacks = store._tenant is not None and "tenant" not in there
+            return _ddl(store.dialect, self.table, "web.audit_tenant") if lacks else ""
 
         return await self._source.run(look)
 
-    async def ddl(self) -> str:
-        """What has to be run before the first change."""
-        dialect = (await self._source.store()).dialect
-        return (
-            ""
-            if dialect == "redis"
-            else audit_ddl("postgres" if dialect == "postgres" else "sqlite", self.table)
-        )
-
     async def create(self) -> None:
-        """Make the table, for those who have asked for it."""
-        text = await self.ddl()
-        if text:
-            store = await self._source.store()
+        """Make the table, or the column that it lacks, for those who have asked for it."""
+        store = await self._source.store()
+        if store.dialect == "redis":
+            return
+        there = await self._source.run(lambda store: _columns(store, self.table))
+        if "tenant" in there:
+            return
+        text = _ddl(store.dialect, self.table, "web.audit_tenant" if there else "web.audit")
 
-            def make(_: AsyncStore) -> Program[None]:
-                yield Statement("web.audit", text)
+        def make(_: AsyncStore) -> Program[None]:
+            yield Statement("web.audit", text)
 
-            await store._driver.run(make(store))
+        await store._driver.run(make(store))
 
-    async def ask(self, actor: str, action: str, target: str, key: str, reason: str) -> Line:
-        """Before a change: who wants what, and why."""
-        line = Line(uuid4().hex, None, actor, action, target, key, reason)
+    async def ask(self, actor: str, action: str, target: str, key: str, reason: str, tenant: Any) -> Line:
+        """Before a change: who wants what, and why; `tenant` says whose row it is, if it is one tenant's."""
+        of = None if tenant is None else str(tenant)
+        line = Line(uuid4().hex, None, actor, action, target, key, reason, tenant=of)
         await self._write(line)
         return line
 
@@ -95,17 +107,23 @@ class Audit:
         await self._write(replace(line, outcome=outcome, told=told[:500]))
 
     async def _write(self, line: Line) -> None:
-        values = {name: getattr(line, name) for name in _FIELDS if name != "at"}
+        values = {name: getattr(line, name) for name in (*_FIELDS, "tenant") if name != "at"}
 
         def note(store: AsyncStore) -> Program[None]:
             if store.dialect == "redis":
                 ((seconds, micros),) = yield Statement("time", "TIME")
-                at = f"{int(seconds)}.{int(micros):06d}"
-                fields = [part for field in {**values, "at": at}.items() for part in field]
+                known = {**values, "at": f"{int(seconds)}.{int(micros):06d}"}
+                fields = [part for field in known.items() if field[1] is not None for part in field]
                 given = (self.table, "MAXLEN", "~", _KEPT_ON_REDIS, "*", *fields)
                 yield Statement("web.note", "XADD", given)
                 return
-            yield statement(store, "web.note", {"table": qualified(self.table)}, values)
+            of_tenant = "tenant" in (yield from _columns(store, self.table))
+            slots = {
+                "table": qualified(self.table),
+                "tenant_column": ", tenant" if of_tenant else "",
+                "tenant_value": f", {parameter('tenant')}" if of_tenant else "",
+            }
+            yield statement(store, "web.note", slots, values)
 
         store = await self._source.store()
         await store._driver.run(note(store))
@@ -113,22 +131,47 @@ class Audit:
     async def page(self, before: str | None) -> tuple[list[Line], str | None]:
         """The newest lines, each change once with its end; and where the next page begins."""
 
-        def read(store: AsyncStore) -> Program[list[tuple[str, Line]]]:
+        def read(store: AsyncStore) -> Program[tuple[Found, str | None]]:
             if store.dialect == "redis":
-                end = f"({before}" if before else "+"
-                (entries,) = yield Statement(
-                    "web.noted", "XREVRANGE", (self.table, end, "-", "COUNT", 2 * PAGE)
-                )
-                return [(text_of(number), _line(_fields(fields))) for number, fields in entries]
-            number = int(before) if before and before.isdigit() else _LAST
-            values = {"before": number, "limit": 2 * PAGE}
-            rows = yield statement(store, "web.noted", {"table": qualified(self.table)}, values)
-            return [(str(row[0]), _line(dict(zip(_FIELDS, row[1:], strict=True)))) for row in rows]
+                return self._of_stream(store, before)
+            return self._of_table(store, before)
 
-        found = await self._source.run(read)
+        found, following = await self._source.run(read)
         ended = {line.call for _, line in found if line.outcome != "asked"}
-        lines = [line for _, line in found if line.outcome != "asked" or line.call not in ended]
-        return lines, found[-1][0] if len(found) == 2 * PAGE else None
+        return [line for _, line in found if line.outcome != "asked" or line.call not in ended], following
+
+    def _of_stream(self, store: AsyncStore, before: str | None) -> Program[tuple[Found, str | None]]:
+        limit = 2 * PAGE if store._tenant is None else _WINDOW
+        given = (self.table, f"({before}" if before else "+", "-", "COUNT", limit)
+        (entries,) = yield Statement("web.noted", "XREVRANGE", given)
+        looked = [(text_of(number), _line(_fields(fields))) for number, fields in entries]
+        found = [one for one in looked if store._tenant is None or one[1].tenant == str(store._tenant)]
+        shown = found[: 2 * PAGE]
+        if len(shown) == 2 * PAGE:
+            return shown, shown[-1][0]
+        return shown, looked[-1][0] if len(looked) == limit else None
+
+    def _of_table(self, store: AsyncStore, before: str | None) -> Program[tuple[Found, str | None]]:
+        name = "web.noted" if store._tenant is None else "web.noted_of_tenant"
+        slots = {"table": qualified(self.table)}
+        values: dict[str, Any] = {
+            "before": int(before) if before and _NUMBER.fullmatch(before) else _LAST,
+            "limit": 2 * PAGE,
+            "window": _WINDOW,
+            "tenant": None if store._tenant is None else str(store._tenant),
+        }
+        rows = yield statement(store, name, slots, values)
+        found = [(str(row[0]), _line(dict(zip(_FIELDS, row[1:], strict=True)))) for row in rows]
+        if len(found) == 2 * PAGE:
+            return found, found[-1][0]
+        if store._tenant is None:
+            return found, None
+        ends = yield statement(store, "web.noted_end", slots, {**values, "window": _WINDOW - 1})
+        return found, str(ends[0][0]) if ends else None
+
+
+def _columns(store: AsyncStore, table: str) -> Program[dict[str, str]]:
+    return (yield from Catalog(store.dialect, store._driver.moves.style).columns(table))
 
 
 def _fields(found: Any) -> dict[str, Any]:

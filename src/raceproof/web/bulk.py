@@ -67,6 +67,12 @@ class Plan:
         return [one for one in self.rows if one.verdict in ("possible", "depends")]
 
     @property
+    def tenant(self) -> Any:
+        """Whose rows these are, if all of them are one tenant's."""
+        owners = {row.parts[0] for row in self.rows} if self.move.lifecycle.tenant else set()
+        return owners.pop() if len(owners) == 1 else None
+
+    @property
     def summary(self) -> Counter[str]:
         return Counter(one.outcome for one in self.results)
 

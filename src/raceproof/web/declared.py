@@ -28,6 +28,8 @@ class Catalog:
     attempts: dict[str, Attempts] = field(default_factory=dict)
     leases: dict[str, Lease] = field(default_factory=dict)
     inboxes: dict[str, Inbox] = field(default_factory=dict)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """By kind: what a dashboard for one tenant does not show, because no column says whose it is."""
 
     @property
     def histories(self) -> dict[str, list[str]]:
@@ -91,6 +93,31 @@ def catalog(declared: Iterable[Declared]) -> Catalog:
                     _add(found.inboxes, thing.table, thing.table, thing)
                     _add_lifecycle(found, thing.lifecycle)
     return found
+
+
+def for_one_tenant(found: Catalog) -> Catalog:
+    """The things whose rows have a tenant column; the names of all others are in `left_out`."""
+    lifecycles = {name: spec for name, spec in found.lifecycles.items() if spec.tenant}
+    kept = Catalog(
+        lifecycles=lifecycles,
+        claims={name: claim for name, claim in found.claims.items() if claim.lifecycle.tenant},
+        deliveries={name: one for name, one in found.deliveries.items() if one.tenant},
+        attempts={name: one for name, one in found.attempts.items() if one.lifecycle.tenant},
+    )
+    inner = {id(box.lifecycle) for box in found.inboxes.values()}
+    left_out = {
+        "lifecycle": [
+            name
+            for name, spec in found.lifecycles.items()
+            if name not in kept.lifecycles and id(spec) not in inner
+        ],
+        "delivery": [name for name in found.deliveries if name not in kept.deliveries],
+        "attempts": [name for name in found.attempts if name not in kept.attempts],
+        "lease": list(found.leases),
+        "inbox": list(found.inboxes),
+    }
+    kept.left_out = {kind: names for kind, names in left_out.items() if names}
+    return kept
 
 
 def _add_lifecycle(found: Catalog, spec: Spec[Any]) -> None:

@@ -105,6 +105,7 @@ FROM (
     SELECT w.*
     FROM (SELECT h.* FROM {table} AS h WHERE h.id < {$before} ORDER BY h.id DESC LIMIT {$window}) AS w
     WHERE w.lifecycle IN ({names})
+      AND {of_tenant?}
       AND {chosen?}
     ORDER BY w.id DESC
     LIMIT {$limit}
@@ -120,6 +121,13 @@ LEFT JOIN {table} AS v ON v.id = (
     LIMIT 1
 )
 ORDER BY p.id DESC
+
+-- The newest entry of one tenant, among the last ones of a history.
+-- name: web.last_of_tenant
+SELECT max(w.id)
+FROM (SELECT h.id, h.lifecycle, h.key FROM {table} AS h ORDER BY h.id DESC LIMIT {$window}) AS w
+WHERE w.lifecycle IN ({names})
+  AND {of_tenant?}
 
 -- name: web.inbox_open
 SELECT w.status, count(*), min(w.received_at)
@@ -159,8 +167,8 @@ ORDER BY t.id
 LIMIT {$limit}
 
 -- name: web.note
-INSERT INTO {table} (call, actor, action, target, key, reason, outcome, told)
-VALUES ({$call}, {$actor}, {$action}, {$target}, {$key}, {$reason}, {$outcome}, {$told})
+INSERT INTO {table} (call, actor, action, target, key, reason, outcome, told{tenant_column})
+VALUES ({$call}, {$actor}, {$action}, {$target}, {$key}, {$reason}, {$outcome}, {$told}{tenant_value})
 RETURNING id
 
 -- name: web.noted
@@ -169,3 +177,19 @@ FROM {table} AS a
 WHERE a.id < {$before}
 ORDER BY a.id DESC
 LIMIT {$limit}
+
+-- The same for one tenant, among a window of lines.
+-- name: web.noted_of_tenant
+SELECT w.id, w.call, w.at, w.actor, w.action, w.target, w.key, w.reason, w.outcome, w.told
+FROM (SELECT a.* FROM {table} AS a WHERE a.id < {$before} ORDER BY a.id DESC LIMIT {$window}) AS w
+WHERE w.tenant = {$tenant}
+ORDER BY w.id DESC
+LIMIT {$limit}
+
+-- The line at which that window ends.
+-- name: web.noted_end
+SELECT a.id
+FROM {table} AS a
+WHERE a.id < {$before}
+ORDER BY a.id DESC
+LIMIT 1 OFFSET {$window}

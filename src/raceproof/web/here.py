@@ -59,6 +59,8 @@ class Board:
     templates: Environment
     links: Sequence[Link]
     hidden: frozenset[str]
+    tenant: Any
+    """The tenant whose rows are shown; None: all rows."""
     login: TokenAccess | None
     """Knows who has the token; None where somebody else knows who is there."""
 

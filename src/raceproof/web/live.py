@@ -41,7 +41,9 @@ class Seen:
 class Feed:
     """The last decisions of this process about declared things, and how many there were of each kind."""
 
-    def __init__(self, catalog: Catalog, watch: Watch) -> None:
+    def __init__(self, catalog: Catalog, watch: Watch, tenant: Any = None) -> None:
+        self._tenant = tenant
+        """Only decisions about rows of this tenant are heard; None: all of them."""
         names = {spec.name for spec in catalog.lifecycles.values()}
         self._names = frozenset((*names, *catalog.deliveries, *catalog.leases))
         self._watch = watch
@@ -60,7 +62,7 @@ class Feed:
         return sum(self.counts.values())
 
     def hear(self, event: Event) -> None:
-        if event.lifecycle not in self._names:
+        if event.lifecycle not in self._names or not self._is_visible(event):
             return
         now = datetime.now(UTC)
         with self._lock:
@@ -75,6 +77,10 @@ class Feed:
             self.answer_seconds.append(time.monotonic() - event.started)
         elif isinstance(answer, Leading):
             self._watch.note(answer.move.name, answer.by, answer.epoch, now, now)
+
+    def _is_visible(self, event: Event) -> bool:
+        """A dashboard for one tenant sees the decisions about that tenant's rows alone."""
+        return self._tenant is None or (event.tenant is not None and str(event.tenant) == str(self._tenant))
 
     def of(self, lifecycle: str) -> list[Seen]:
         """The last ones about a thing, newest first."""

@@ -10,9 +10,6 @@ WHERE i.indrelid = to_regclass({$table})
   AND i.indisvalid
 GROUP BY i.indexrelid
 
--- name: web.exists
-SELECT to_regclass({$table}) IS NOT NULL
-
 -- What the server guesses: how many rows there are, and how often each status.
 -- name: web.guess
 SELECT c.reltuples, s.most_common_vals::text::text[], s.most_common_freqs
@@ -28,6 +25,8 @@ SELECT max(h.id) FROM {table} AS h
 -- name: web.rates
 SELECT w.lifecycle, w.move, w.outcome, count(*), min(w.at), max(w.at)
 FROM (SELECT h.* FROM {table} AS h ORDER BY h.id DESC LIMIT {$window}) AS w
+WHERE TRUE
+  AND {of_tenant?}
 GROUP BY w.lifecycle, w.move, w.outcome
 
 -- name: web.clock
@@ -44,8 +43,13 @@ CREATE TABLE IF NOT EXISTS {table} (
     key     text NOT NULL,
     reason  text NOT NULL,
     outcome text NOT NULL,
-    told    text NOT NULL
+    told    text NOT NULL,
+    tenant  text
 );
+
+-- For a table that was made before lines had a tenant.
+-- name: web.audit_tenant
+ALTER TABLE {table} ADD COLUMN tenant text;
 
 -- name: web.types
 SELECT a.attname::text, format_type(a.atttypid, NULL)

@@ -26,6 +26,11 @@ class Source:
         self._opening = asyncio.Lock()
         self._answers: dict[Hashable, tuple[float, asyncio.Future[Any]]] = {}
 
+    @property
+    def tenant(self) -> Any:
+        """The tenant to which the store is limited; None if it is not."""
+        return self._given._tenant
+
     async def store(self) -> AsyncStore:
         if self._store is None:
             async with self._opening:

@@ -6,9 +6,6 @@ SELECT l.name, c.name, l.partial
 FROM pragma_index_list({$bare}, {$schema}) AS l, pragma_index_info(l.name, {$schema}) AS c
 ORDER BY l.name, c.seqno
 
--- name: web.exists
-SELECT count(*) > 0 FROM pragma_table_info({$bare}, {$schema})
-
 -- name: web.last
 SELECT max(h.id) FROM {table} AS h
 
@@ -16,6 +13,8 @@ SELECT max(h.id) FROM {table} AS h
 -- name: web.rates
 SELECT w.lifecycle, w.move, w.outcome, count(*), min(w.at), max(w.at)
 FROM (SELECT h.* FROM {table} AS h ORDER BY h.id DESC LIMIT {$window}) AS w
+WHERE TRUE
+  AND {of_tenant?}
 GROUP BY w.lifecycle, w.move, w.outcome
 
 -- name: web.clock
@@ -32,5 +31,10 @@ CREATE TABLE IF NOT EXISTS {table} (
     key     TEXT NOT NULL,
     reason  TEXT NOT NULL,
     outcome TEXT NOT NULL,
-    told    TEXT NOT NULL
+    told    TEXT NOT NULL,
+    tenant  TEXT
 );
+
+-- For a table that was made before lines had a tenant.
+-- name: web.audit_tenant
+ALTER TABLE {table} ADD COLUMN tenant TEXT;

@@ -40,7 +40,7 @@ On another address than this machine's own a token is needed. Put TLS in front o
 @click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(*_KINDS))
 @app_option
 @url_option
-@click.option("--tenant", help="Only the rows of this tenant, where a lifecycle has a tenant column.")
+@click.option("--tenant", help="Show this tenant alone; what has no tenant column is left out.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free one."
@@ -59,7 +59,9 @@ On another address than this machine's own a token is needed. Put TLS in front o
     help="What a visitor must know; better in the environment than on the command line.",
 )
 @click.option("--allow-changes", is_flag=True, help="Let those who have the token change things.")
-@click.option("--create-audit", is_flag=True, help="Create the table of the audit, if it is not there.")
+@click.option(
+    "--create-audit", is_flag=True, help="Create the table of the audit, or the column that it lacks."
+)
 @click.option("--title", default="raceproof", show_default=True, help="The name of the page.")
 @by_option
 @debug_option
@@ -153,11 +155,11 @@ def _serve(
                 await app.board.source.store()
                 if create_audit:
                     await app.board.audit.create()
-                if changes and not await app.board.audit.exists():
-                    ddl = await app.board.audit.ddl()
+                if changes and (missing := await app.board.audit.missing()):
                     raise Failure(
-                        f"there is no table {app.board.audit.table}, and nothing is changed without an audit",
-                        advice=f"Create it, or say --create-audit:\n\n{ddl}",
+                        f"table {app.board.audit.table} does not exist or has no tenant column, "
+                        "and nothing is changed without an audit",
+                        advice=f"Create it, or say --create-audit:\n\n{missing}",
                     )
             except Failure:
                 raise

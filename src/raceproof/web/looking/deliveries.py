@@ -8,7 +8,9 @@ from typing import Any
 
 from raceproof.deliveries import Delivery, DeliveryState
 from raceproof.deliveries import sql as deliveries_sql
+from raceproof.doctor.redis import delivered_parts
 from raceproof.look import moment
+from raceproof.moves.tenants import is_of_tenant
 from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.statement import Program
 from raceproof.store import AsyncStore
@@ -91,8 +93,8 @@ def _on_redis(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
     now = yield from redis_rows.clock()
     last = []
     for text, (since, delivered, state, holder, error, attempts) in looked.rows:
-        parts = tuple(text.split(":")) if len(delivery.key_columns) > 1 else (text,)
-        if delivery.tenant and store._tenant is not None and parts[0] != str(store._tenant):
+        parts = delivered_parts(delivery, text)
+        if not is_of_tenant(delivery.tenant, parts, store._tenant):
             continue
         last.append(
             Sent(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from raceproof.look import HistoryEntry, moment
+from raceproof.moves.tenants import entry_of_tenant, history_start
 from raceproof.quoting import qualified
 from raceproof.spec import Spec
 from raceproof.statement import Program
@@ -74,8 +75,10 @@ def ledger(
         "table": qualified(table),
         "names": literals(lifecycles),
         "chosen": f"w.outcome NOT IN ({literals(WON)})" if losers else "",
+        "of_tenant": entry_of_tenant(store._tenant, "w"),
     }
-    values = {"before": before or _LAST, "window": WINDOW, "limit": limit}
+    values: dict[str, Any] = {"before": before or _LAST, "window": WINDOW, "limit": limit}
+    values["tenant_text"] = history_start(store._tenant)
     rows = yield statement(store, "web.ledger", slots, values)
     found = [_decision(row) for row in rows]
     if len(found) == limit:
@@ -84,9 +87,18 @@ def ledger(
     return Ledger(found, begin if begin > 1 else None)
 
 
-def last(store: AsyncStore, table: str) -> Program[int]:
-    """The number of the newest entry: when it changes, something has happened."""
-    return (yield from _last(store, table))
+def last(store: AsyncStore, table: str, lifecycles: Sequence[str]) -> Program[int]:
+    """The number of the newest entry that may be seen: when it changes, something has happened."""
+    if store._tenant is None:
+        return (yield from _last(store, table))
+    slots = {
+        "table": qualified(table),
+        "names": literals(lifecycles),
+        "of_tenant": entry_of_tenant(store._tenant, "w"),
+    }
+    values = {"window": WINDOW, "tenant_text": history_start(store._tenant)}
+    ((found,),) = yield statement(store, "web.last_of_tenant", slots, values)
+    return int(found or 0)
 
 
 def _last(store: AsyncStore, table: str) -> Program[int]:
@@ -96,7 +108,9 @@ def _last(store: AsyncStore, table: str) -> Program[int]:
 
 def rates(store: AsyncStore, table: str) -> Program[dict[tuple[str, str, str], Rate]]:
     """For each lifecycle, move and outcome: how often, among the newest entries."""
-    rows = yield statement(store, "web.rates", {"table": qualified(table)}, {"window": RATE_WINDOW})
+    slots = {"table": qualified(table), "of_tenant": entry_of_tenant(store._tenant, "w")}
+    values = {"window": RATE_WINDOW, "tenant_text": history_start(store._tenant)}
+    rows = yield statement(store, "web.rates", slots, values)
     if not rows:
         return {}
     now = datetime.now(UTC)

@@ -6,6 +6,7 @@ from typing import Any
 
 from raceproof.moves import RedisMoves
 from raceproof.moves.redis_texts import parts_of_text, text_of
+from raceproof.moves.tenants import is_of_tenant
 from raceproof.spec import Spec
 from raceproof.statement import Program, Statement, source
 from raceproof.store import AsyncStore
@@ -70,9 +71,7 @@ def parts_of(store: AsyncStore, spec: Spec[Any], text: str) -> tuple[Any, ...] |
     parts = parts_of_text(spec, text)
     if len(parts) != len(spec.key_columns):
         return None
-    if spec.tenant and store._tenant is not None and parts[0] != str(store._tenant):
-        return None
-    return parts
+    return parts if is_of_tenant(spec.tenant, parts, store._tenant) else None
 
 
 def clock() -> Program[float]:

@@ -134,8 +134,8 @@ def _guess(store: AsyncStore, spec: Spec[Any]) -> Program[dict[str, Count]]:
 def _counts_on_redis(store: AsyncStore, spec: Spec[Any]) -> Program[Counts]:
     looked = yield from redis_rows.look(store, spec.table, [spec.column])
     found: dict[str, int] = {}
-    for _, (status,) in looked.rows:
-        if status is not None:
+    for text, (status,) in looked.rows:
+        if status is not None and redis_rows.parts_of(store, spec, text) is not None:
             found[status] = found.get(status, 0) + 1
     at = {status: Count(number, more=not looked.complete) for status, number in found.items()}
     return Counts(at, looked.note)

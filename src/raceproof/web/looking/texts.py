@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from raceproof.moves.sqlite import bindable
+from raceproof.moves.tenants import row_of_tenant
 from raceproof.quoting import identifier, literal, parameter, qualified, split_qualified
 from raceproof.spec import Spec
 from raceproof.statement import Prepared, Program, Rows, Statement, templates
@@ -67,7 +68,7 @@ def status_text(store: AsyncStore, column: str) -> str:
 
 def tenant_matches(store: AsyncStore, column: str | None) -> str:
     """A store of one tenant sees its rows alone."""
-    return f"t.{identifier(column)} = {parameter('tenant')}" if column and store._tenant is not None else ""
+    return row_of_tenant(column, store._tenant)
 
 
 def newest(columns: Sequence[str]) -> str:

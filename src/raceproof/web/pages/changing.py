@@ -9,6 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from raceproof.moves.tenants import is_of_tenant
 from raceproof.outcome import Claim
 from raceproof.spec import Spec
 from raceproof.statement import Program
@@ -174,7 +175,12 @@ async def _apply(here: Here, found: Plan) -> None:
     await _need_audit(here)
     book = here.board.audit
     line = await book.ask(
-        found.actor, f"bulk {found.move.name}", found.lifecycle, f"{len(found.possible)} rows", found.reason
+        found.actor,
+        f"bulk {found.move.name}",
+        found.lifecycle,
+        f"{len(found.possible)} rows",
+        found.reason,
+        found.tenant,
     )
     await apply_plan(await here.board.source.store(), found)
     here.board.source.forget()
@@ -194,10 +200,11 @@ def _reason(here: Here) -> str:
 
 
 async def _need_audit(here: Here) -> None:
-    if not await here.board.audit.exists():
+    if await here.board.audit.missing():
         raise HTTPException(
             503,
-            f"nothing is changed without an audit, and there is no table {here.board.audit.table}; see the Audit page",
+            f"nothing is changed without an audit, and table {here.board.audit.table} does not exist or has no tenant "
+            "column; the Audit page has the SQL",
         )
 
 
@@ -224,7 +231,8 @@ async def _audited(
     except ValueError as error:
         raise HTTPException(404, "there is no row with this key") from error
     await _need_audit(here)
-    line = await book.ask(here.access.actor, action, target, key_text(parts)[:500], reason)
+    whose = key[0] if tenant else None
+    line = await book.ask(here.access.actor, action, target, key_text(parts)[:500], reason, whose)
     try:
         outcome, told = await do(await source.store(), key, reason)
     except Exception as error:
@@ -235,7 +243,7 @@ async def _audited(
 
 
 def _check_tenant(store: AsyncStore, tenant: str | None, key: tuple[Any, ...]) -> None:
-    if tenant and store._tenant is not None and str(key[0]) != str(store._tenant):
+    if not is_of_tenant(tenant, key, store._tenant):
         raise HTTPException(404, "there is no row with this key")
 
 

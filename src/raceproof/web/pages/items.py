@@ -13,6 +13,7 @@ from raceproof.explain import Explanation, explain
 from raceproof.forms import Columns, Marker, Timestamp
 from raceproof.look import HistoryEntry, moment
 from raceproof.look import history as history_of
+from raceproof.moves.tenants import is_of_tenant
 from raceproof.spec import Claimable, Spec
 from raceproof.statement import Program
 from raceproof.store import AsyncStore
@@ -118,21 +119,26 @@ async def item(here: Here) -> Response:
         if row
         else [],
         box=box,
-        seen=_seen(here, spec, key),
+        seen=_seen(here, spec, parts),
     )
 
 
-def _seen(here: Here, spec: Spec[Any], key: Any) -> list[Seen]:
+def _seen(here: Here, spec: Spec[Any], parts: Sequence[str]) -> list[Seen]:
     """What this process has decided about the row and no history keeps: turns to send, renewals, claims that lost."""
-    text = str(key)
+    own = parts[1:] if spec.tenant else parts
     names = {spec.name, *(one.name for one in here.catalog.deliveries_of(spec).values())}
     return [
         one
         for one in reversed(list(here.board.feed.recent))
         if one.event.lifecycle in names
-        and str(one.event.key) == text
+        and _texts(one.event.key) == list(own)
+        and (spec.tenant is None or str(one.event.tenant) == parts[0])
         and (one.event.operation != "move" or spec.history is None)
     ][:_SEEN]
+
+
+def _texts(key: Any) -> list[str]:
+    return [str(part) for part in key] if isinstance(key, tuple) else [str(key)]
 
 
 def _columns(here: Here, row: dict[str, Any], event: bool) -> list[tuple[str, Any, bool]]:
@@ -148,9 +154,9 @@ def _history(store: AsyncStore, spec: Spec[Any], parts: Sequence[str]) -> Progra
         key = yield from typed(store, spec.table, spec.key_columns, parts)
     except ValueError:
         return []
-    tenant = key[0] if spec.tenant else None
-    if spec.tenant and store._tenant is not None and str(tenant) != str(store._tenant):
+    if not is_of_tenant(spec.tenant, key, store._tenant):
         return []
+    tenant = key[0] if spec.tenant else None
     return (yield from history_of(store._driver.moves, spec, user_key(spec, key), tenant, _HISTORY))
 
 

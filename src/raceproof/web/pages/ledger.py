@@ -62,9 +62,9 @@ async def races(here: Here) -> Response:
 async def audit(here: Here) -> Response:
     book = here.board.audit
     lines: list[Line] = []
-    following, trouble, missing = None, "", False
+    following, trouble, missing = None, "", ""
     try:
-        missing = not await book.exists()
+        missing = await book.missing()
         if not missing:
             lines, following = await book.page(here.asked("before"))
     except Exception as error:
@@ -74,6 +74,6 @@ async def audit(here: Here) -> Response:
         lines=lines,
         next=following,
         trouble=trouble,
-        ddl=await book.ddl() if missing else "",
+        ddl=missing,
         table=book.table,
     )

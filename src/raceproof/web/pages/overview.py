@@ -6,6 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from raceproof.look import read as read_by_key
+from raceproof.moves.tenants import is_of_tenant
 from raceproof.spec import Spec
 from raceproof.statement import Program
 from raceproof.store import AsyncStore
@@ -112,9 +113,9 @@ async def read_row(here: Here, spec: Spec[Any], parts: tuple[str, ...]) -> Told[
             key = yield from typed(store, spec.table, spec.key_columns, parts)
         except ValueError:
             return None
-        tenant = key[0] if spec.tenant else None
-        if spec.tenant and store._tenant is not None and str(tenant) != str(store._tenant):
+        if not is_of_tenant(spec.tenant, key, store._tenant):
             return None
+        tenant = key[0] if spec.tenant else None
         return (yield from read_by_key(store._driver.moves, spec, user_key(spec, key), tenant))
 
     return await here.ask(read)

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from raceproof.attempts import Attempts
+from raceproof.moves.tenants import is_of_tenant
 from raceproof.spec import Spec
 from raceproof.statement import Program, reading
 from raceproof.store import AsyncStore
@@ -61,6 +62,9 @@ def _of_owner(store: AsyncStore, asked: Attempts, owner: str) -> Program[dict[st
     try:
         (key,) = yield from typed(store, asked.lifecycle.table, (asked.owner,), (owner,))
     except ValueError:
+        return None
+    # where the owner is the tenant, asking for another owner is asking for another tenant's row
+    if asked.lifecycle.tenant == asked.owner and not is_of_tenant(asked.owner, (key,), store._tenant):
         return None
     return (yield from reading(store._current_attempt(asked, key, None)))
 
