@@ -81,6 +81,8 @@ class Snapshot:
     """The active attempts of each lifecycle."""
     deliveries: dict[str, dict[str, int]] = field(default_factory=dict)
     """For each delivery: how many are under way or uncertain."""
+    more_deliveries: set[str] = field(default_factory=set)
+    """Deliveries of which only the first ones were looked at: there may be more."""
     leases: dict[str, tuple[str | None, int, datetime | None]] = field(default_factory=dict)
     """Holder, epoch and end of each lease."""
     inboxes: set[str] = field(default_factory=set)
@@ -277,6 +279,8 @@ class Looking:
         for state in found:
             counted[state] = counted.get(state, 0) + 1
         self.found.deliveries[delivery.name] = counted
+        if len(found) >= _CLAIMS or (self.patient.dialect == "redis" and self.patient.looked_at):
+            self.found.more_deliveries.add(delivery.name)
 
     def _under_way_on_redis(self, delivery: Delivery) -> Program[list[str]]:
         now = self.patient.moment.timestamp()

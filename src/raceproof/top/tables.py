@@ -54,8 +54,8 @@ def lifecycles(look: Look, before: Look | None) -> Page:
             [
                 plain(one.target if one.target != last else "", "bold"),
                 plain(one.status, "dim" if one.ended else ""),
-                Text(f"{one.number}{'+' if one.more else ''}", justify="right"),
-                Text(f"{change:+d}" if change else "", "green" if change > 0 else "red", justify="right"),
+                Text(_number(one.number, one.more), justify="right"),
+                Text(f"{change:+,d}" if change else "", "green" if change > 0 else "red", justify="right"),
                 Text(bar, "dim" if one.ended else "cyan"),
                 Text(age(one.oldest, look.snapshot.at), justify="right"),
             ]
@@ -129,7 +129,7 @@ def inboxes(look: Look) -> Page:
         [
             plain(one.target, "bold"),
             plain(one.status, "bold red" if one.status == "dead" and one.number else ""),
-            Text(f"{one.number}{'+' if one.more else ''}", justify="right"),
+            Text(_number(one.number, one.more), justify="right"),
             Text(age(one.oldest, now), justify="right"),
         ]
         for one in look.snapshot.states
@@ -140,7 +140,7 @@ def inboxes(look: Look) -> Page:
             [
                 plain(name, "bold"),
                 plain(state, "bold red" if state == "uncertain" and number else ""),
-                Text(str(number), justify="right"),
+                Text(_number(number, name in look.snapshot.more_deliveries), justify="right"),
                 Text(""),
             ]
             for state, number in counts.items()
@@ -186,8 +186,24 @@ def _key(key: Any) -> str:
 
 
 def summary(look: Look) -> str:
-    """One line: how many races were won and lost among the newest, and how much is stuck."""
-    lost = sum(not one.won for one in look.races)
-    held = sum(one.held for one in look.snapshot.claims)
+    """One line: how many rows are held, how many decisions were won and lost and since when, and how much is stuck."""
+    held = _number(
+        sum(one.held for one in look.snapshot.claims), any(one.more for one in look.snapshot.claims)
+    )
     stuck_rows = sum(len(one.evidence) or 1 for one in look.diagnosis.problems)
-    return f"{held} held · {len(look.races) - lost} won, {lost} lost of the newest {len(look.races)} · {stuck_rows} stuck"
+    stuck_more = any(one.more for one in look.diagnosis.problems)
+    return f"{held} held · {_decided(look)} · {_number(stuck_rows, stuck_more)} stuck"
+
+
+def _decided(look: Look) -> str:
+    """The newest decisions that a history keeps, and the time that they reach back."""
+    if not look.races:
+        return "no decision is kept in a history"
+    lost = sum(not one.won for one in look.races)
+    since = age(min(one.at for one in look.races), look.snapshot.at).removeprefix("-")
+    return f"{len(look.races) - lost:,} won, {lost:,} lost in the last {since}"
+
+
+def _number(number: int, more: bool) -> str:
+    """A count, as all of them are shown; one that ended at a bound has a plus."""
+    return f"{number:,}{'+' * more}"

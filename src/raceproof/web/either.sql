@@ -88,14 +88,33 @@ WHERE {since} IS NOT NULL
 ORDER BY {since}
 LIMIT {$limit}
 
--- The same among the last rows by key, with those that have ended.
--- name: web.deliveries
-SELECT {found_state}, {holder}, {since}, {attempts}, {error}, {t_keys}
-FROM {table} AS t
-WHERE TRUE
-  AND {tenant_matches?}
-ORDER BY {newest}
-LIMIT {$window}
+-- The same without an index, among a window of keys.
+-- name: web.sending_in_window
+SELECT w.*
+FROM (
+    SELECT {found_state} AS rp_state, {holder} AS rp_holder, {since} AS rp_since, {attempts} AS rp_attempts,
+           {error} AS rp_error, {key_columns}
+    FROM {table} AS t
+    WHERE TRUE
+      AND {tenant_matches?}
+    ORDER BY {newest}
+    LIMIT {$window}
+) AS w
+WHERE w.rp_state IN ({unfinished})
+LIMIT {$limit}
+
+-- How many deliveries are at each state, and by whom, among a window of keys.
+-- name: web.delivery_states
+SELECT w.rp_state, w.rp_holder, count(*)
+FROM (
+    SELECT {found_state} AS rp_state, {holder} AS rp_holder
+    FROM {table} AS t
+    WHERE TRUE
+      AND {tenant_matches?}
+    ORDER BY {newest}
+    LIMIT {$window}
+) AS w
+GROUP BY w.rp_state, w.rp_holder
 
 -- One page of a history, newest first; for who lost, the decision before it.
 -- name: web.ledger
@@ -121,6 +140,27 @@ LEFT JOIN {table} AS v ON v.id = (
     LIMIT 1
 )
 ORDER BY p.id DESC
+
+-- How often each move was made or refused in the last minute and hour, among the newest entries of a history.
+-- name: web.paces
+SELECT w.lifecycle, w.move, w.outcome, count(*) FILTER (WHERE w.at >= {$minute}), count(*)
+FROM (
+    SELECT h.lifecycle, h.key, h.move, h.outcome, h.at
+    FROM {table} AS h
+    ORDER BY h.id DESC
+    LIMIT {$window}
+) AS w
+WHERE w.lifecycle IN ({names})
+  AND w.at >= {$hour}
+  AND {of_tenant?}
+GROUP BY w.lifecycle, w.move, w.outcome
+
+-- When the oldest of those entries was written, if there are as many.
+-- name: web.reach
+SELECT h.at
+FROM {table} AS h
+ORDER BY h.id DESC
+LIMIT 1 OFFSET {$window}
 
 -- The newest entry of one tenant, among the last ones of a history.
 -- name: web.last_of_tenant

@@ -14,8 +14,11 @@ from typing import Any
 from raceproof import events
 from raceproof.events import Event
 from raceproof.leases import Leading
+from raceproof.outcome import Claim
+from raceproof.spec import Claimable
 from raceproof.web.declared import Catalog
 from raceproof.web.looking.leases import Watch
+from raceproof.web.recently import Recently
 
 _KEPT = 1000
 _MOST_PAGES = 100
@@ -50,6 +53,8 @@ class Feed:
         self._lock = threading.Lock()
         self.counts: Counter[tuple[str, str, str, str]] = Counter()
         """By operation, lifecycle, move and outcome."""
+        self.recently: Recently[tuple[str, str, str]] = Recently()
+        """Moves by lifecycle, move and outcome."""
         self.senders: Counter[tuple[str, str, str]] = Counter()
         """Turns to send, by delivery, who asked and outcome."""
         self.recent: deque[Seen] = deque(maxlen=_KEPT)
@@ -71,6 +76,8 @@ class Feed:
                 known = (event.lifecycle, event.by or "", event.outcome)
                 if known in self.senders or len(self.senders) < _KEPT:
                     self.senders[known] += 1
+        if made := _move_of(event):
+            self.recently.add((event.lifecycle, made, "moved" if event.answer.won else event.outcome))
         self.recent.append(Seen(now, event))
         answer: Any = event.answer
         if event.operation == "receive":
@@ -85,6 +92,16 @@ class Feed:
     def of(self, lifecycle: str) -> list[Seen]:
         """The last ones about a thing, newest first."""
         return [one for one in reversed(list(self.recent)) if one.event.lifecycle == lifecycle]
+
+
+def _move_of(event: Event) -> str | None:
+    """The move that a decision was about; a claim that leads to another status makes one too."""
+    if event.operation in ("move", "sweep"):
+        return event.move
+    claim = event.answer.move
+    if isinstance(event.answer, Claim) and isinstance(claim, Claimable) and claim.move is not None:
+        return claim.move.name if event.operation == "claim" else None
+    return None
 
 
 def subscribe_weakly(feed: Feed) -> Callable[[], None]:

@@ -21,14 +21,6 @@ WHERE c.oid = to_regclass({$table})
 -- name: web.last
 SELECT max(h.id) FROM {table} AS h
 
--- How often each move was made or refused, among the newest entries of a history.
--- name: web.rates
-SELECT w.lifecycle, w.move, w.outcome, count(*), min(w.at), max(w.at)
-FROM (SELECT h.* FROM {table} AS h ORDER BY h.id DESC LIMIT {$window}) AS w
-WHERE TRUE
-  AND {of_tenant?}
-GROUP BY w.lifecycle, w.move, w.outcome
-
 -- name: web.clock
 SELECT clock_timestamp()
 

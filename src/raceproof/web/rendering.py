@@ -119,10 +119,9 @@ def badge(word: Any, kind: str | None = None) -> Markup:
     return Markup('<span class="badge {}">{}</span>').format(chosen, text)
 
 
-def rate(per_minute: float) -> str:
-    if per_minute >= 60:
-        return f"{per_minute / 60:.1f}/s"
-    return f"{per_minute:.1f}/min" if per_minute >= 0.1 else f"{per_minute * 60:.1f}/h"
+def number(value: int) -> str:
+    """A whole number, as all of them are shown."""
+    return f"{value:,}"
 
 
 def environment() -> Environment:
@@ -139,7 +138,7 @@ def environment() -> Environment:
         "span": span,
         "when": when,
         "badge": badge,
-        "rate": rate,
+        "number": number,
     }
     made.globals |= {"escape": escape}
     return made

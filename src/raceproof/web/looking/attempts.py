@@ -32,6 +32,11 @@ class AttemptsView:
     attempts: Sequence[Attempt]
     note: str = ""
 
+    @property
+    def more(self) -> bool:
+        """There may be attempts that are not among these."""
+        return len(self.attempts) >= _SHOWN or bool(self.note)
+
 
 def attempts(store: AsyncStore, asked: Attempts, now: float) -> Program[AttemptsView]:
     """The last attempts: by when they began if an index knows that, else by key."""

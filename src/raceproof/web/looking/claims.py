@@ -50,6 +50,11 @@ class Claims:
     hint: str = ""
 
     @property
+    def more(self) -> bool:
+        """There may be rows that are not among these."""
+        return bool(self.note)
+
+    @property
     def held(self) -> list[Held]:
         return [one for one in self.rows if one.until is not None and not one.stale]
 
@@ -91,6 +96,11 @@ def claims(store: AsyncStore, claim: Claimable[Any]) -> Program[Claims]:
     note = f"the first {_MOST} are shown" if len(rows) == _MOST else ""
     if indexed:
         return Claims(found, note)
+    keys = ", ".join(f"t.{identifier(column)}" for column in spec.key_columns)
+    slots |= {"before": "", "newest": slots["order"], "t_keys": keys}
+    ends = yield statement(store, "web.window_end", slots, {"window": WINDOW, "tenant": store._tenant})
+    if not ends:
+        return Claims(found, note)  # the window was all there is
     hint = claim_index_ddl(claim, "postgres" if store.dialect == "postgres" else "sqlite")
     return Claims(found, f"no index for this claim: among the last {WINDOW:,} rows by key", hint)
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,13 +12,21 @@ from raceproof.doctor.redis import delivered_parts
 from raceproof.look import moment
 from raceproof.moves.tenants import is_of_tenant
 from raceproof.moves.words import PostgresWords, SqliteWords
+from raceproof.quoting import identifier
 from raceproof.statement import Program
 from raceproof.store import AsyncStore
 from raceproof.sweep.finding import now_text
 from raceproof.web.looking import redis_rows
-from raceproof.web.looking.texts import indexes, newest, order_columns, statement, tenant_matches
+from raceproof.web.looking.rows import MOST, Count
+from raceproof.web.looking.texts import (
+    indexes,
+    literals,
+    newest,
+    order_columns,
+    statement,
+    tenant_matches,
+)
 
-WINDOW = 1_000
 _MOST = 200
 _UNFINISHED = (DeliveryState.SENDING, DeliveryState.RESERVED, DeliveryState.UNCERTAIN)
 
@@ -37,11 +45,13 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """What is not finished, and the ends of the last rows: how many of each state, and who sent them."""
+    """What is not finished; how many are at each state, and who has delivered, among the rows that were looked at."""
 
     unfinished: Sequence[Sent]
-    states: dict[str, int]
+    states: dict[str, Count]
     senders: dict[str, int]
+    looked: Count
+    """How many rows were looked at for the states; `more`: there are others."""
     note: str = ""
     hint: str = ""
 
@@ -49,9 +59,14 @@ class Deliveries:
     def uncertain(self) -> list[Sent]:
         return [one for one in self.unfinished if one.state == DeliveryState.UNCERTAIN]
 
+    @property
+    def more(self) -> bool:
+        """There may be unfinished ones that are not among these."""
+        return len(self.unfinished) >= _MOST or bool(self.hint)
+
 
 def deliveries(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
-    """Look at the unfinished ones by their index, and at the last rows by key."""
+    """Look at the unfinished ones by their index, and count all by state, up to a bound."""
     if store.dialect == "redis":
         return (yield from _on_redis(store, delivery))
     words: Any = PostgresWords() if store.dialect == "postgres" else SqliteWords()
@@ -60,27 +75,37 @@ def deliveries(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
     slots |= {
         "newest": newest(ordered),
         "tenant_matches": tenant_matches(store, delivery.tenant),
+        "unfinished": literals(_UNFINISHED),
+        "key_columns": ", ".join(
+            f"t.{identifier(column)} AS rp_key_{place}" for place, column in enumerate(delivery.key_columns)
+        ),
     }
-    values = {"stale": delivery.stale, "limit": _MOST, "window": WINDOW, "tenant": store._tenant}
-    last = [_sent(row) for row in (yield statement(store, "web.deliveries", slots, values))]
+    values = {"stale": delivery.stale, "limit": _MOST, "window": MOST, "tenant": store._tenant}
+    counted = [
+        (str(state), holder, int(number))
+        for state, holder, number in (yield statement(store, "web.delivery_states", slots, values))
+    ]
     found = yield from indexes(store, delivery.table)
     indexed = any(columns[0] == delivery.delivering for columns, _ in found)
-    if indexed:
-        unfinished = [_sent(row) for row in (yield statement(store, "web.sending", slots, values))]
-        return _told(delivery, unfinished, last)
-    note, hint = "", ""
-    if len(last) == WINDOW:
-        note = f"no index on {delivery.delivering}: among the last {WINDOW:,} rows by key"
-        name = "" if store.dialect == "postgres" else f"{delivery.name}_under_way "
-        hint = (
-            f'CREATE INDEX {name}ON {slots["table"]} ("{delivery.delivering}") '
-            f'WHERE "{delivery.delivering}" IS NOT NULL;'
-        )
-    return _told(delivery, [one for one in last if one.state in _UNFINISHED], last, note, hint)
+    name = "web.sending" if indexed else "web.sending_in_window"
+    unfinished = [_sent(row) for row in (yield statement(store, name, slots, values))]
+    more = False
+    if sum(number for *_, number in counted) == MOST:
+        more = bool((yield statement(store, "web.window_end", {**slots, "before": ""}, values)))
+    told = _told(delivery, unfinished, counted, indexed, more)
+    if indexed or not told.looked.more:
+        return told
+    index = "" if store.dialect == "postgres" else f"{delivery.name}_under_way "
+    hint = (
+        f'CREATE INDEX {index}ON {slots["table"]} ("{delivery.delivering}") '
+        f'WHERE "{delivery.delivering}" IS NOT NULL;'
+    )
+    note = f"{told.note}; no index on {delivery.delivering}, so unfinished ones are looked for among the same rows"
+    return replace(told, note=note, hint=hint)
 
 
 def _on_redis(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
-    told = [
+    columns = [
         delivery.delivering,
         delivery.delivered,
         delivery.state,
@@ -88,7 +113,7 @@ def _on_redis(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
         delivery.error,
         delivery.attempts,
     ]
-    fields = [column or delivery.delivering for column in told]
+    fields = [column or delivery.delivering for column in columns]
     looked = yield from redis_rows.look(store, delivery.table, fields)
     now = yield from redis_rows.clock()
     last = []
@@ -106,7 +131,10 @@ def _on_redis(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
                 error if delivery.error else None,
             )
         )
-    return _told(delivery, [one for one in last if one.state in _UNFINISHED][:_MOST], last, looked.note)
+    unfinished = [one for one in last if one.state in _UNFINISHED]
+    counted = [(one.state, one.holder, 1) for one in last]
+    told = _told(delivery, unfinished[:_MOST], counted, False, not looked.complete)
+    return told if looked.complete else replace(told, note=looked.note)
 
 
 def state_of(delivery: Delivery, since: Any, delivered: Any, state: str | None, now: float) -> str:
@@ -124,13 +152,27 @@ def state_of(delivery: Delivery, since: Any, delivered: Any, state: str | None, 
 
 
 def _told(
-    delivery: Delivery, unfinished: Sequence[Sent], last: Sequence[Sent], note: str = "", hint: str = ""
+    delivery: Delivery,
+    unfinished: Sequence[Sent],
+    counted: Sequence[tuple[str, Any, int]],
+    exact: bool,
+    more: bool,
 ) -> Deliveries:
-    done = [one for one in last if one.state == DeliveryState.DELIVERED]
-    senders = Counter(one.holder or "" for one in done) if delivery.holder else Counter[str]()
-    return Deliveries(
-        unfinished, dict(Counter(one.state for one in last)), dict(senders.most_common(12)), note, hint
-    )
+    """What was counted by state and holder; `exact`: an index found the unfinished ones; `more`: there are other rows."""
+    numbers = Counter[str]()
+    senders = Counter[str]()
+    for state, holder, number in counted:
+        numbers[state] += number
+        if state == DeliveryState.DELIVERED and delivery.holder:
+            senders[holder or ""] += number
+    states = {state: Count(number, more=more) for state, number in numbers.items()}
+    if exact and more:
+        found = Counter(one.state for one in unfinished)
+        full = len(unfinished) == _MOST
+        states |= {str(state): Count(found[state], more=full) for state in _UNFINISHED if found[state]}
+    looked = Count(sum(number for *_, number in counted), more=more)
+    note = f"more than {MOST:,} rows: counted among {MOST:,} of them by key, which need not be the newest"
+    return Deliveries(unfinished, states, dict(senders.most_common(12)), looked, note if more else "")
 
 
 def _sent(row: Sequence[Any]) -> Sent:

@@ -44,6 +44,15 @@ class InboxView:
     most: float | None
     """The same for 95 of 100."""
     note: str = ""
+    ended: int = 0
+    """From how many events these times are."""
+    since: datetime | None = None
+    """When the oldest of the ended ones that were looked at had ended, if there are more."""
+
+    @property
+    def more(self) -> bool:
+        """There may be dead ones that are not listed."""
+        return len(self.dead) >= _SHOWN or (self.since is not None) or bool(self.note)
 
 
 def inbox(store: AsyncStore, box: Inbox) -> Program[InboxView]:
@@ -62,6 +71,7 @@ def inbox(store: AsyncStore, box: Inbox) -> Program[InboxView]:
         if number:
             counts[status] = Count(number, more=len(ended) == _ENDED)
     dead = yield statement(store, "web.inbox_dead", slots, {"window": _ENDED, "limit": _SHOWN})
+    since = moment(ended[-1][2]) if len(ended) == _ENDED and ended[-1][2] else None
     took = sorted((moment(end) - moment(begin)).total_seconds() for _, begin, end in ended[:1000] if end)
     return InboxView(
         counts,
@@ -70,6 +80,8 @@ def inbox(store: AsyncStore, box: Inbox) -> Program[InboxView]:
         [_kept(row) for row in dead],
         took[len(took) // 2] if took else None,
         took[int(len(took) * 0.95)] if took else None,
+        ended=len(took),
+        since=since,
     )
 
 
@@ -102,6 +114,7 @@ def _on_redis(store: AsyncStore, box: Inbox) -> Program[InboxView]:
         took[len(took) // 2] if took else None,
         took[int(len(took) * 0.95)] if took else None,
         looked.note,
+        ended=len(took),
     )
 
 

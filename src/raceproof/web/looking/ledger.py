@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from raceproof.look import HistoryEntry, moment
@@ -15,7 +15,6 @@ from raceproof.web.looking.texts import literals, statement
 
 PAGE = 50
 WINDOW = 2_000
-RATE_WINDOW = 5_000
 WON = ("moved", "claimed", "started")
 _LAST = 2**62
 
@@ -51,15 +50,6 @@ class Ledger:
     decisions: Sequence[Decision]
     next: int | None
     """Where the next page begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """How often a move had one outcome among the newest decisions, and how often in a minute that is."""
-
-    number: int
-    per_minute: float
-    last: datetime
 
 
 def ledger(
@@ -104,22 +94,6 @@ def last(store: AsyncStore, table: str, lifecycles: Sequence[str]) -> Program[in
 def _last(store: AsyncStore, table: str) -> Program[int]:
     ((found,),) = yield statement(store, "web.last", {"table": qualified(table)})
     return int(found or 0)
-
-
-def rates(store: AsyncStore, table: str) -> Program[dict[tuple[str, str, str], Rate]]:
-    """For each lifecycle, move and outcome: how often, among the newest entries."""
-    slots = {"table": qualified(table), "of_tenant": entry_of_tenant(store._tenant, "w")}
-    values = {"window": RATE_WINDOW, "tenant_text": history_start(store._tenant)}
-    rows = yield statement(store, "web.rates", slots, values)
-    if not rows:
-        return {}
-    now = datetime.now(UTC)
-    begin = min(moment(row[4]) for row in rows)
-    minutes = max((now - begin).total_seconds() / 60, 1 / 60)
-    return {
-        (str(lifecycle), str(move), str(outcome)): Rate(int(number), int(number) / minutes, moment(latest))
-        for lifecycle, move, outcome, number, _, latest in rows
-    }
 
 
 def why_lost(spec: Spec[Any] | None, entry: HistoryEntry) -> str:

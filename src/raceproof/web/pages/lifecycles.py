@@ -8,20 +8,17 @@ from starlette.responses import Response
 from raceproof.spec import Move
 from raceproof.web.drawing import diagram
 from raceproof.web.here import Here
+from raceproof.web.looking.pace import Tally
 from raceproof.web.looking.rows import counts, page, stamps_of
-from raceproof.web.pages.overview import rates_of
-from raceproof.web.rendering import rate
+from raceproof.web.pages.pace import known_of
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A move, and how it went of late."""
+    """A move, and what became of it in the time that the page names."""
 
     move: Move[Any]
-    number: int
-    per_minute: float
-    refused: int
-    already: int
+    tally: Tally
 
 
 async def lifecycle(here: Here) -> Response:
@@ -31,26 +28,19 @@ async def lifecycle(here: Here) -> Response:
     before = here.request.query_params.getlist("before") or None
     counted = await here.ask_shared(name, counts, spec)
     rows = await here.ask(page, spec, status, before)
-    seen = await rates_of(here)
-    moves = []
-    for one in spec.moves.values():
-        mine = {key[2]: found for key, found in seen.items() if key[:2] == (spec.name, one.name)}
-        number = mine["moved"].number if "moved" in mine else 0
-        per_minute = mine["moved"].per_minute if "moved" in mine else 0.0
-        refused = sum(mine[outcome].number for outcome in ("refused", "lost") if outcome in mine)
-        moves.append(
-            Made(one, number, per_minute, refused, mine["already"].number if "already" in mine else 0)
-        )
+    known = (await known_of(here))[spec.name]
+    tallies = known.pace.hour.moves if known.pace else {}
+    moves = [Made(one, tallies.get(one.name, Tally())) for one in spec.moves.values()]
     picture = diagram(
         spec,
         counted.value.at if counted.value else {},
         {
             one.move.name: (
-                rate(one.per_minute) if one.number else "",
-                f"✗{one.refused}" if one.refused else "",
+                f"{one.tally.made:,}" if one.tally.made else "",
+                f"✗{one.tally.refused:,}" if one.tally.refused else "",
             )
             for one in moves
-            if one.number or one.refused
+            if one.tally.made or one.tally.refused
         },
         {str(one): here.url("/lifecycle", of=name, status=str(one)) + "#rows" for one in spec.statuses},
     )
@@ -64,6 +54,7 @@ async def lifecycle(here: Here) -> Response:
         status=status,
         before=before,
         moves=moves,
+        known=known,
         picture=picture,
         strange=strange,
         stamps=stamps_of(spec),

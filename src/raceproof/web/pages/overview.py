@@ -1,7 +1,8 @@
 """The first page: all lifecycles and what needs attention; and finding a row by its key."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
@@ -12,9 +13,11 @@ from raceproof.statement import Program
 from raceproof.store import AsyncStore
 from raceproof.web.here import Here, Told
 from raceproof.web.looking.leases import leaders
-from raceproof.web.looking.ledger import Decision, Rate, ledger, rates
-from raceproof.web.looking.rows import Counts, counts
+from raceproof.web.looking.ledger import Decision, ledger
+from raceproof.web.looking.pace import MINUTE
+from raceproof.web.looking.rows import Count, Counts, counts
 from raceproof.web.looking.texts import typed, user_key
+from raceproof.web.pages.pace import Known, known_of
 from raceproof.web.pages.work import stuck_things
 
 _RACES = 12
@@ -27,29 +30,28 @@ class Card:
     name: str
     spec: Spec[Any]
     counts: Told[Counts]
-    made: float
-    """Moves in a minute."""
-    refused: int
+    known: Known
+
+
+class Tile(NamedTuple):
+    """A number, and what was counted."""
+
+    number: str
+    what: str
 
 
 async def overview(here: Here) -> Response:
-    seen = await rates_of(here)
-    cards = []
-    for name, spec in here.catalog.lifecycles.items():
-        mine = {key: rate for key, rate in seen.items() if key[0] == spec.name}
-        cards.append(
-            Card(
-                name,
-                spec,
-                await here.ask_shared(name, counts, spec),
-                sum(rate.per_minute for key, rate in mine.items() if key[2] == "moved"),
-                sum(rate.number for key, rate in mine.items() if key[2] in ("refused", "lost")),
-            )
-        )
+    known = await known_of(here)
+    cards = [
+        Card(name, spec, await here.ask_shared(name, counts, spec), known[spec.name])
+        for name, spec in here.catalog.lifecycles.items()
+    ]
     lease = await here.ask_shared("all", leaders, tuple(here.catalog.leases.values()))
     return here.page(
         "overview.html",
         cards=cards,
+        made=_made([card.known for card in cards]),
+        refused=_refused([card.known for card in cards]),
         stuck=await stuck_things(here),
         leaders=lease,
         races=await last_races(here, _RACES),
@@ -57,29 +59,30 @@ async def overview(here: Here) -> Response:
     )
 
 
-async def rates_of(here: Here) -> dict[tuple[str, str, str], Rate]:
-    """For each lifecycle, move and outcome; from the histories, or, where there are none, from what this process saw."""
-    told = await here.ask_shared("all", _rates, tuple(here.catalog.histories))
-    found = dict(told.value or {})
-    minutes = max((here.now - here.board.feed.began).total_seconds() / 60, 1 / 60)
-    known = {key[0] for key in found}
-    for (operation, lifecycle, move, outcome), number in here.board.feed.counts.items():
-        if operation == "move" and lifecycle not in known:
-            found[lifecycle, move, outcome] = Rate(number, number / minutes, here.now)
-    return found
+def _made(known: Sequence[Known]) -> Tile:
+    """All moves of the last minute that are counted, and what is not."""
+    counted = [one.pace.minute for one in known if one.pace]
+    if not counted:
+        return Tile(
+            "–", "moves are not counted: no history is declared" if known else "moves in the last minute"
+        )
+    number = Count(sum(one.made for one in counted), more=any(one.seconds < MINUTE for one in counted))
+    some = "" if len(counted) == len(known) else f", in {len(counted)} of {len(known)} lifecycles"
+    return Tile(str(number), f"moves in the last minute{some}")
+
+
+def _refused(known: Sequence[Known]) -> Tile:
+    """The same for moves that were refused, which not every history keeps."""
+    counted = [one.pace.minute for one in known if one.pace and one.losers]
+    if not counted:
+        return Tile("–", "refused moves are not kept")
+    number = Count(sum(one.refused for one in counted), more=any(one.seconds < MINUTE for one in counted))
+    return Tile(str(number), "refused in the last minute")
 
 
 async def last_races(here: Here, number: int) -> list[Decision]:
     """The newest decisions of all histories."""
     return (await here.ask_shared(number, _races, here.catalog.histories, number)).value or []
-
-
-def _rates(store: AsyncStore, tables: tuple[str, ...]) -> Program[dict[tuple[str, str, str], Rate]]:
-    found: dict[tuple[str, str, str], Rate] = {}
-    if store.dialect != "redis":
-        for table in tables:
-            found |= yield from rates(store, table)
-    return found
 
 
 def _races(store: AsyncStore, histories: dict[str, list[str]], number: int) -> Program[list[Decision]]:

@@ -101,5 +101,6 @@ async def inbox(here: Here) -> Response:
         found=found,
         received=counts,
         half=answered[len(answered) // 2] if answered else None,
+        kept=len(answered),
         most=answered[int(len(answered) * 0.95)] if answered else None,
     )

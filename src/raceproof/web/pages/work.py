@@ -14,6 +14,7 @@ from raceproof.web.looking.claims import Held
 from raceproof.web.looking.claims import claims as claims_of
 from raceproof.web.looking.deliveries import deliveries as deliveries_of
 from raceproof.web.looking.inboxes import inbox as inbox_of
+from raceproof.web.looking.rows import Count
 from raceproof.web.rendering import key_text
 
 _THEN = {
@@ -43,6 +44,12 @@ class StuckThings:
 
     things: list[Stuck]
     notes: list[str]
+    more: bool = False
+    """There may be others: a look ended at its bound, or could not be made."""
+
+    @property
+    def number(self) -> Count:
+        return Count(len(self.things), more=self.more)
 
 
 async def claims(here: Here) -> Response:
@@ -62,19 +69,20 @@ async def stuck_things(here: Here) -> StuckThings:
     """Rows whose lease is over or that are out of attempts, uncertain deliveries, overdue attempts, dead events."""
     things: list[Stuck] = []
     notes: list[str] = []
+    more = False
     for name, claim in here.catalog.claims.items():
         told = await here.ask_shared(name, claims_of, claim)
         if told.value is None:
             notes.append(f"{name}: {told.trouble}")
             continue
         things += [_claimed(here, name, claim, one) for one in (*told.value.spent, *told.value.stale)]
+        more = more or told.value.more
         if told.value.note:
             notes.append(f"{name}: {told.value.note}")
-    await _uncertain(here, things, notes)
-    await _overdue(here, things, notes)
-    await _dead(here, things, notes)
+    for look in (_uncertain, _overdue, _dead):
+        more = await look(here, things, notes) or more
     things.sort(key=lambda one: (one.since is None, one.since.timestamp() if one.since else 0.0))
-    return StuckThings(things, notes)
+    return StuckThings(things, notes, more=more or bool(notes))
 
 
 def _claimed(here: Here, name: str, claim: Claimable[Any], one: Held) -> Stuck:
@@ -102,12 +110,15 @@ def _exits(spec: Spec[Any], status: str, claim: Claimable[Any] | None = None) ->
     )
 
 
-async def _uncertain(here: Here, things: list[Stuck], notes: list[str]) -> None:
+async def _uncertain(here: Here, things: list[Stuck], notes: list[str]) -> bool:
+    """Whether there may be more of them."""
+    more = False
     for name, delivery in here.catalog.deliveries.items():
         told = await here.ask_shared(name, deliveries_of, delivery)
         if told.value is None:
             notes.append(f"{name}: {told.trouble}")
             continue
+        more = more or told.value.more
         for one in told.value.uncertain:
             things.append(
                 Stuck(
@@ -116,6 +127,7 @@ async def _uncertain(here: Here, things: list[Stuck], notes: list[str]) -> None:
                     ("say that it arrived", "say that it did not"),
                 )
             )  # fmt: skip
+    return more
 
 
 def delivery_url(here: Here, delivery: Delivery, parts: tuple[Any, ...]) -> str:
@@ -126,7 +138,9 @@ def delivery_url(here: Here, delivery: Delivery, parts: tuple[Any, ...]) -> str:
     return here.url("/delivery", of=delivery.name)
 
 
-async def _overdue(here: Here, things: list[Stuck], notes: list[str]) -> None:
+async def _overdue(here: Here, things: list[Stuck], notes: list[str]) -> bool:
+    """Whether there may be more of them."""
+    more = False
     for name, asked in here.catalog.attempts.items():
         if asked.ttl is None:
             continue
@@ -134,6 +148,7 @@ async def _overdue(here: Here, things: list[Stuck], notes: list[str]) -> None:
         if told.value is None:
             notes.append(f"{name}: {told.trouble}")
             continue
+        more = more or told.value.more
         for one in told.value.attempts:
             if one.overdue:
                 spec = asked.lifecycle
@@ -145,14 +160,18 @@ async def _overdue(here: Here, things: list[Stuck], notes: list[str]) -> None:
                         str(one.owner), _exits(spec, one.status),
                     )
                 )  # fmt: skip
+    return more
 
 
-async def _dead(here: Here, things: list[Stuck], notes: list[str]) -> None:
+async def _dead(here: Here, things: list[Stuck], notes: list[str]) -> bool:
+    """Whether there may be more of them."""
+    more = False
     for name, box in here.catalog.inboxes.items():
         told = await here.ask_shared(name, inbox_of, box)
         if told.value is None:
             notes.append(f"{name}: {told.trouble}")
             continue
+        more = more or told.value.more
         for one in told.value.dead:
             url = here.item(box.lifecycle, (one.source, one.event_id))
             why = f"dead after {one.attempts} attempts"
@@ -160,3 +179,4 @@ async def _dead(here: Here, things: list[Stuck], notes: list[str]) -> None:
             things.append(
                 Stuck(name, key, url, why, one.other, one.status, one.holder, ("revive → received",))
             )
+    return more
