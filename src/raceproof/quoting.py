@@ -23,6 +23,16 @@ def literal(value: str) -> str:
     return "'" + _clean(value, "a constant").replace("'", "''") + "'"
 
 
+def dollar_tag(*texts: str) -> str:
+    """A tag for a dollar quote around these texts, which stands in none of them: `$raceproof$`, or another one."""
+    whole = "".join(texts)
+    tag, number = "$raceproof$", 1
+    while tag in whole:
+        number += 1
+        tag = f"$raceproof{number}$"
+    return tag
+
+
 def lua_literal(value: str) -> str:
     """Quote a name or constant of the declaration as a Lua string: what is not plain ASCII is the number of its byte."""
     return "'" + "".join(map(_lua_byte, _clean(value, "a constant").encode())) + "'"

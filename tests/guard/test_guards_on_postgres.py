@@ -7,6 +7,7 @@ import pytest
 
 from raceproof import Lifecycle, Moved, Spec
 from raceproof.guard import guard_name
+from raceproof.quoting import identifier, qualified, split_qualified
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
 from tests.contract.orders import DECLARATION, orders
@@ -187,6 +188,44 @@ def test_a_status_that_looks_like_the_end_of_the_function_is_only_a_status(
     assert isinstance(on_postgres.db.move(order.moves["go"], "a"), Moved)
     with pytest.raises(on_postgres.Refusal):
         on_postgres.update(order, "a", "NEW")
+
+
+ENDS_THE_QUOTE = "$raceproof$; DROP TABLE canary; --"
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"column": f"a{ENDS_THE_QUOTE}"}, id="status column"),
+        pytest.param({"key": f"k{ENDS_THE_QUOTE}"}, id="key column"),
+        pytest.param({"table": f'"s{ENDS_THE_QUOTE}".orders'}, id="schema"),
+        pytest.param({"table": f'"t{ENDS_THE_QUOTE}"'}, id="table"),
+        pytest.param({"name": f"L{ENDS_THE_QUOTE}"}, id="lifecycle"),
+    ],
+)
+def test_a_name_that_looks_like_the_end_of_the_function_is_only_a_name(
+    on_postgres: GuardedPostgres, change: dict[str, str], history: bool
+) -> None:
+    """Every name of a declaration, also those that only the pinned search_path contains."""
+    on_postgres.run("CREATE TABLE canary ()")
+    order = orders(history=history, **change)
+    *schema, _ = split_qualified(order.table)
+    for one in schema:
+        on_postgres.run(f"CREATE SCHEMA {identifier(one)}")
+    on_postgres.table(order)
+    on_postgres.install(order)
+    on_postgres.ground.put(order, "a", "NEW")
+    assert isinstance(on_postgres.db.move(order.moves["pack"], "a"), Moved)
+    column = identifier(order.column)
+    with pytest.raises(on_postgres.Refusal):
+        on_postgres.run(f"UPDATE {qualified(order.table)} SET {column} = 'RETURNED'")
+    found = [one for one in on_postgres.db.verify(order) if one.level != "ok"]
+    assert not any("guard" in one.what for one in found), found
+    on_postgres.drop(order)
+    assert on_postgres.run("SELECT to_regclass('canary') IS NOT NULL") == [(True,)]
+    for one in schema:
+        on_postgres.run(f"DROP SCHEMA {identifier(one)} CASCADE")
 
 
 def test_guards_hold_for_a_user_who_owns_nothing(

@@ -91,6 +91,14 @@ def test_what_would_be_unsafe_or_cannot_be_is_refused(
     assert "very-secret" not in result.output
 
 
+def test_a_session_that_reads_backslashes_as_escapes_is_refused_with_the_way_out(empty_postgres: str) -> None:
+    url = f"{empty_postgres}{'&' if '?' in empty_postgres else '?'}options=-c%20standard_conforming_strings%3Doff"
+    result = CliRunner().invoke(program, ["web", "--app", "tests.web.shop", "--port", "0", "--url", url])
+    assert result.exit_code == 1
+    assert "standard_conforming_strings = off" in result.stderr
+    assert "ALTER ROLE" in result.stderr
+
+
 def test_changes_without_an_audit_table_are_refused_with_the_table_to_create(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()

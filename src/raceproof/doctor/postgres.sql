@@ -121,14 +121,14 @@ ALTER TABLE {table} DISABLE TRIGGER {trigger};
 ALTER TABLE {table} ENABLE TRIGGER {trigger};
 
 -- name: repair.enum
-DO $raceproof$ BEGIN
+DO {tag} BEGIN
     EXECUTE (
         SELECT format('ALTER TYPE %s ADD VALUE IF NOT EXISTS %L', atttypid::regtype, {label})
         FROM pg_attribute
         WHERE attrelid = {relation}::regclass
           AND attname = {column}
     );
-END $raceproof$;
+END {tag};
 
 -- How many rows are at each status, and since when the oldest: of the first rows of a table, or of those that an index finds.
 -- name: snapshot.states

@@ -7,7 +7,7 @@ from raceproof.doctor.patient import Patient
 from raceproof.guard import guard_ddl, guard_name
 from raceproof.inbox import Inbox
 from raceproof.leases import Lease
-from raceproof.quoting import identifier, literal, qualified
+from raceproof.quoting import dollar_tag, identifier, literal, qualified
 from raceproof.schema import history_ddl
 from raceproof.spec import Spec
 from raceproof.statement import Program, T, templates
@@ -100,6 +100,7 @@ def _adding_to_enum(spec: Spec[Any], status: str) -> str:
         "column": literal(spec.column),
         "label": literal(status),
     }
+    slots["tag"] = dollar_tag(*slots.values())
     return templates("raceproof.doctor", "postgres.sql")["repair.enum"].prepare(slots, "dollar").text
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from raceproof.lifecycle import Lifecycle, spec_of
 from raceproof.moves.sql import key_text
-from raceproof.quoting import identifier, literal, qualified, split_qualified
+from raceproof.quoting import dollar_tag, identifier, literal, qualified, split_qualified
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
 from raceproof.statement import need_sql, templates
@@ -63,6 +63,11 @@ def _pairs(spec: Spec[Any]) -> list[tuple[str, str]]:
 
 def _postgres(spec: Spec[Any], name: str) -> str:
     found = templates("raceproof.guard", "postgres.sql")
+    return found[name].prepare(_postgres_slots(spec), "dollar").text
+
+
+def _postgres_slots(spec: Spec[Any]) -> dict[str, str]:
+    found = templates("raceproof.guard", "postgres.sql")
     slots = {
         "function": function_name(spec),
         "trigger": identifier(guard_name(spec)),
@@ -78,27 +83,22 @@ def _postgres(spec: Spec[Any], name: str) -> str:
         "record": "",
         "returns": "",
         "pin": "",
-        "tag": "",
     }
     if spec.history:
         slots["history"] = qualified(spec.history.table)
         slots["hint"] = literal(" In need: SET LOCAL raceproof.override = 'why'; it is recorded.")
         slots["record"] = found["record"].fill(slots)
         slots["returns"] = "RETURN NULL;"
-        if len(split_qualified(spec.history.table)) == 1:
-            slots["pin"] = found["pin"].fill({"function_text": _text(slots["function"])})
-    slots["tag"] = tag = "$raceproof$"
-    while tag in "".join(slots[part] for part in ("initial", "pairs", "lifecycle", "record")):
-        slots["tag"] = tag = f"$raceproof{len(tag)}$"
-    return found[name].prepare(slots, "dollar").text
+    # whatever of the declaration stands between two tags must not contain one, so all of it is looked at
+    slots["tag"] = dollar_tag(*slots.values())
+    if spec.history and len(split_qualified(spec.history.table)) == 1:
+        slots["pin"] = found["pin"].fill({"function_text": _text(slots["function"]), "tag": slots["tag"]})
+    return slots
 
 
 def function_body(spec: Spec[Any]) -> str:
     """The text between the dollar quotes, as the database keeps it."""
-    text = _postgres(spec, "guard")
-    opening = text.index("AS $raceproof") + len("AS ")
-    tag = text[opening : text.index("$", opening + 1) + 1]
-    return text.split(tag)[1]
+    return _postgres(spec, "guard").split(_postgres_slots(spec)["tag"])[1]
 
 
 def _text(quoted: str) -> str:

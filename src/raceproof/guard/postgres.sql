@@ -47,11 +47,11 @@ INSERT INTO {history} (lifecycle, key, move, outcome, before, after, actor, reas
 
 -- A history without a schema is looked for where it was when the guards were installed, never in a caller's search_path.
 -- name: pin
-DO $raceproof$
+DO {tag}
 BEGIN
     EXECUTE format('ALTER FUNCTION %s() SET search_path = pg_catalog, %I, pg_temp', {function_text}, current_schema());
 END
-$raceproof$;
+{tag};
 
 -- name: drop
 DROP TRIGGER IF EXISTS {trigger} ON {table};

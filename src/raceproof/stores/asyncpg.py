@@ -15,6 +15,7 @@ from raceproof.driver import AsyncDriver
 from raceproof.moves import Catalogue, MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement, only_reads
+from raceproof.stores.conforming import NAME, refuse_escapes
 from raceproof.stores.unbroken import unbroken
 from raceproof.stores.unreplicated import Warned, confirm
 
@@ -40,6 +41,7 @@ class AsyncpgConnection(AsyncDriver):
 
     def __init__(self, connection: Any, moves: PostgresMoves | None = None) -> None:
         self._connection = connection
+        self._settings = connection.get_settings()
         self._began = False
         if moves is None:
             moves = moves_for(connection)
@@ -68,6 +70,7 @@ class AsyncpgConnection(AsyncDriver):
             self._began = text == "BEGIN"
         if connection.is_closed():
             raise asyncpg.InterfaceError("the connection is closed")
+        refuse_escapes(getattr(self._settings, NAME, None))
         try:
             if alone and not only_reads(text):
                 return await self._commit(text, statement.params)

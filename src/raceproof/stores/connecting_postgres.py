@@ -13,6 +13,7 @@ from raceproof.moves import PostgresMoves
 from raceproof.sqlstate import READ_ONLY, leaves, sqlstate
 from raceproof.statement import Rows, Statement
 from raceproof.stores.asyncpg import AsyncpgConnection
+from raceproof.stores.conforming import refuse_escapes, setting_of
 from raceproof.stores.unreplicated import Warned, confirm
 
 STILL_THERE = 5.0
@@ -139,6 +140,7 @@ async def _connected(url: str, settings: dict[str, Any]) -> tuple[Any, bool]:
     """
     connection = await asyncpg.connect(url, **settings)
     try:
+        refuse_escapes(setting_of(connection))
         ours = bool(await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid())
         if ours:
             await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")

@@ -13,6 +13,7 @@ from raceproof.errors import CallError
 from raceproof.moves import Catalogue, PostgresMoves, SqliteMoves
 from raceproof.primitives import Primitives
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement, only_reads
+from raceproof.stores.conforming import refuse_escapes, setting_of
 from raceproof.stores.django_types import ModelTypes
 from raceproof.stores.sqlite import SqliteTransaction
 from raceproof.stores.typed import TypedMoves, typed_primitives
@@ -68,6 +69,8 @@ class DjangoConnection(Driver):
         alone = not self._in_transaction and not self._began
         try:
             with self._connection.cursor() as cursor:
+                if self.dialect == "postgres":
+                    refuse_escapes(setting_of(self._connection.connection))
                 if statement.text in ("BEGIN", "COMMIT", "ROLLBACK"):
                     self._control(cursor, statement)
                     return ()

@@ -28,6 +28,7 @@ from raceproof.statement import (
     only_reads,
     run,
 )
+from raceproof.stores.conforming import NAME, refuse_escapes
 from raceproof.stores.psycopg_cursor import AsyncCursor, Cursor
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ T = TypeVar("T")
 _IDLE = pq.TransactionStatus.IDLE
 _NO_PIPELINE = pq.PipelineStatus.OFF
 _CONTROL = frozenset(("BEGIN", "COMMIT", "ROLLBACK"))
+_STRINGS = NAME.encode()
 
 _CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 
@@ -116,6 +118,7 @@ class PsycopgConnection(Driver):
         return self.run(self.moves.one(request))
 
     def execute(self, statement: Statement) -> Rows:
+        refuse_escapes(self._pgconn.parameter_status(_STRINGS))
         transaction, cursor, text = self._transaction, self._cursor, statement.text
         final = transaction.alone
         if text in _CONTROL:
@@ -164,6 +167,7 @@ class AsyncPsycopgConnection(AsyncDriver):
         return await self.run(self.moves.one(request))
 
     async def execute(self, statement: Statement) -> Rows:
+        refuse_escapes(self._pgconn.parameter_status(_STRINGS))
         transaction, cursor, text = self._transaction, self._cursor, statement.text
         final = transaction.alone
         if text in _CONTROL:

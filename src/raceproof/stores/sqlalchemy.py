@@ -17,6 +17,7 @@ from raceproof.errors import CallError
 from raceproof.moves import Catalogue, PostgresMoves, SqliteMoves
 from raceproof.primitives import Primitives
 from raceproof.statement import AcknowledgementLost, Conflicted, Rows, Statement, Style, only_reads
+from raceproof.stores.conforming import refuse_escapes, setting_of
 from raceproof.stores.sqlalchemy_types import MappedTypes
 from raceproof.stores.sqlite import SqliteTransaction, opens_by_itself
 from raceproof.stores.typed import TypedMoves, typed_primitives
@@ -63,6 +64,8 @@ class Database:
 
     def run(self, connection: Connection, statement: Statement) -> Rows:
         with self._translating(statement, connection):
+            if self.dialect == "postgres":
+                refuse_escapes(setting_of(connection.connection.driver_connection))
             if statement.text in ("BEGIN", "COMMIT", "ROLLBACK"):
                 self._control(connection, statement)
                 return ()

@@ -341,12 +341,12 @@ class TypedAttempts:
         row = yield from self._attempts.current(self._request(types, asked, keyed=False))
         return None if row is None else dict(zip(row, types.row(tuple(row), row.values()), strict=True))
 
-    def expired(self, asked: Any, limit: int) -> Program[Rows]:
+    def expired(self, asked: Any, limit: int, of_owner: bool = False) -> Program[Rows]:
         spec = asked.attempts.lifecycle
         types = self._moves.of(spec)
         if types is None:
-            return (yield from self._attempts.expired(asked, limit))
-        rows = yield from self._attempts.expired(self._request(types, asked, keyed=False), limit)
+            return (yield from self._attempts.expired(asked, limit, of_owner))
+        rows = yield from self._attempts.expired(self._request(types, asked, keyed=False), limit, of_owner)
         return [types.parts_back(spec.key_columns, row) for row in rows]
 
     def _request(self, types: Conversion, asked: Any, keyed: bool = True) -> Any:

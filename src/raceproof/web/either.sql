@@ -3,7 +3,7 @@
 -- The rows of one status, up to a number.
 -- name: web.at_status
 SELECT count(*)
-FROM (SELECT 1 FROM {table} AS t WHERE t.{status} = {value} LIMIT {$limit}) AS found
+FROM (SELECT 1 FROM {table} AS t WHERE t.{status} = {$value} LIMIT {$limit}) AS found
 
 -- How many rows of each status are among the last ones by key.
 -- name: web.sample
@@ -40,7 +40,7 @@ FROM (
     ORDER BY {newest}
     LIMIT {$window}
 ) AS w
-WHERE {chosen}
+WHERE w.rp_status = {$value}
 LIMIT {$limit}
 
 -- The key at which that window ends.
@@ -57,7 +57,7 @@ LIMIT 1 OFFSET {$window}
 -- name: web.few
 SELECT {columns}
 FROM {table} AS t
-WHERE t.{status} = {value}
+WHERE t.{status} = {$value}
   AND {tenant_matches?}
 LIMIT {$limit}
 

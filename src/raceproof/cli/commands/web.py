@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import click
 
-from raceproof import Attempts, Claimable, Delivery, Inbox, Lease, MissingExtra, Spec, connect
+from raceproof import Attempts, CallError, Claimable, Delivery, Inbox, Lease, MissingExtra, Spec, connect
 from raceproof.cli.changes import by_option, login_name
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import ExitCode, Failure
@@ -163,6 +163,8 @@ def _serve(
                     )
             except Failure:
                 raise
+            except CallError as error:
+                raise Failure(f"the dashboard cannot use {location}: {error}") from error
             except Exception as error:
                 said = (str(error).strip() or type(error).__name__).splitlines()[0]
                 raise Failure(

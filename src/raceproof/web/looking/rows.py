@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raceproof.moves.sql import declared
-from raceproof.quoting import identifier, literal
+from raceproof.quoting import identifier
 from raceproof.spec import Spec
 from raceproof.statement import Program
 from raceproof.store import AsyncStore
@@ -114,8 +114,7 @@ def _by_index(
 ) -> Program[dict[str, Count]]:
     counted = {}
     for status in statuses:
-        given = {**slots, "value": literal(status)}
-        ((number,),) = yield statement(store, "web.at_status", given, {"limit": MOST + 1})
+        ((number,),) = yield statement(store, "web.at_status", slots, {"limit": MOST + 1, "value": status})
         counted[status] = Count(min(int(number), MOST), more=int(number) > MOST)
     return counted
 
@@ -157,8 +156,8 @@ def page(
     if status is None:
         rows = yield statement(store, "web.rows", slots, values)
         return _page(spec, rows)
-    slots |= {"value": literal(status), "chosen": f"w.rp_status = {literal(status)}"}
-    if not after and (yield from _has_few(store, spec, slots)):
+    values["value"] = status
+    if not after and (yield from _has_few(store, spec, slots, status)):
         rows = yield statement(store, "web.few", slots, {**values, "limit": _FEW})
         sorted_rows = sorted(
             rows, key=lambda row: tuple(map(_sortable, row[: len(spec.key_columns)])), reverse=True
@@ -172,11 +171,11 @@ def page(
     return Page([_listed(spec, row) for row in rows], tuple(ends[0]) if ends else None, note)
 
 
-def _has_few(store: AsyncStore, spec: Spec[Any], slots: Mapping[str, str]) -> Program[bool]:
+def _has_few(store: AsyncStore, spec: Spec[Any], slots: Mapping[str, str], status: str) -> Program[bool]:
     """Whether an index leads to the rows of this status, and they are few."""
     if not (yield from _is_indexed(store, spec)):
         return False
-    ((number,),) = yield statement(store, "web.at_status", slots, {"limit": _FEW + 1})
+    ((number,),) = yield statement(store, "web.at_status", slots, {"limit": _FEW + 1, "value": status})
     return int(number) <= _FEW
 
 
