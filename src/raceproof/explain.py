@@ -5,7 +5,7 @@ A guard that only the store can decide (`sql(…)`, the order of texts) is told 
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from typing import Any, Literal
 from raceproof.errors import CallError
 from raceproof.look import HistoryEntry
 from raceproof.predicate import Comparison, Predicate
+from raceproof.secrecy import HIDDEN, is_secret
 from raceproof.spec import Move, Spec
 from raceproof.statuses import text_of_status
 
@@ -101,10 +102,12 @@ def explain(
     to: str | Move[Any],
     history: Iterable[HistoryEntry] = (),
     key: Any = None,
+    hidden: Collection[str] = (),
 ) -> Explanation:
     """Hold the declaration against a row: can it go to the status `to` now (or by the move `to`), and if not, why?
 
-    `row` is what `store.read` returned; `history` what `store.history` returned, newest first.
+    `row` is what `store.read` returned; `history` what `store.history` returned, newest first. Values of the columns in
+    `hidden`, and of those whose names speak of secrets, are not part of the answer.
     """
     moves, target = _moves_to(spec, to)
     last = next((entry for entry in history if entry.outcome == "moved"), None)
@@ -115,7 +118,7 @@ def explain(
             f"{spec}: the row has no column {spec.column!r}; `raceproof verify` compares table and declaration"
         )
     status = "NULL" if row[spec.column] is None else str(row[spec.column])
-    conditions = tuple(_conditions(spec, row, status, moves))
+    conditions = tuple(_conditions(spec, row, status, moves, hidden))
     return Explanation(
         lifecycle=spec.name,
         key=key,
@@ -202,7 +205,11 @@ def _moves_to(spec: Spec[Any], to: str | Move[Any]) -> tuple[list[Move[Any]], st
 
 
 def _conditions(
-    spec: Spec[Any], row: Mapping[str, Any], status: str, moves: Sequence[Move[Any]]
+    spec: Spec[Any],
+    row: Mapping[str, Any],
+    status: str,
+    moves: Sequence[Move[Any]],
+    hidden: Collection[str],
 ) -> Iterable[Condition]:
     known = status in spec.status_of
     if not known:
@@ -219,18 +226,22 @@ def _conditions(
             f"it is at {sources}", at_source, "" if at_source else f"it is at {status}", move.name
         )
         for guard in move.where:
-            yield _guard(guard, row, move)
+            yield _guard(guard, row, move, hidden)
 
 
-def _guard(guard: Predicate, row: Mapping[str, Any], move: Move[Any]) -> Condition:
+def _guard(guard: Predicate, row: Mapping[str, Any], move: Move[Any], hidden: Collection[str]) -> Condition:
     held = holds(guard, row)
-    found = ""
+    what, found = str(guard), ""
+    if isinstance(guard, Comparison) and is_secret(guard.column, hidden):
+        value = "" if guard.value is None else f" {HIDDEN}"
+        found = "" if held else "what the column holds is not shown"
+        return Condition(f"{guard.column} {guard.operator}{value}", held, found, move.name)
     if held is None:
         found = "decided in the store"
     elif not held and isinstance(guard, Comparison):
         value = row[guard.column]
         found = f"{guard.column} is {'NULL' if value is None else repr(value)}"
-    return Condition(str(guard), held, found, move.name)
+    return Condition(what, held, found, move.name)
 
 
 def _verdict(moves: Sequence[Move[Any]], conditions: Sequence[Condition]) -> Verdict:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from raceproof.errors import DeclarationError
 from raceproof.quoting import identifier, parameter, qualified
+from raceproof.secrecy import HIDDEN, is_secret
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "is null", "is not null"]
 Kind = Literal["value", "moment", "uuid"]
@@ -64,7 +65,8 @@ class Comparison:
         return found
 
     def __str__(self) -> str:
-        value = "" if self.value is None else f" {_spelled(self.value)}"
+        """In words; without the value where the name of the column speaks of a secret."""
+        value = "" if self.value is None else f" {HIDDEN if is_secret(self.column) else _spelled(self.value)}"
         return f"{self.column} {self.operator}{value}"
 
     def text(self, prefix: str, spelled: Spelled = as_it_is) -> str:

@@ -413,7 +413,7 @@ async def test_one_request_too_many_is_told_to_come_back(inbox: Inbox) -> None:
 
 async def test_only_the_headers_that_are_named_are_kept(inbox: Inbox) -> None:
     """In lower case, and with nothing in them that a store could not take."""
-    way = endpoint(inbox, keep=("X-GitHub-Event", "X-Other", "X-Missing"))
+    way = endpoint(inbox, keep=("X-GitHub-Event", "X-Other", "X-Missing", "Idempotency-Key"))
     headers = {"x-github-event": "push", "x-other": "a\udcff\0", "authorization": "Bearer x", "x-not": "1"}
     await way.answer(headers, b"{}")
     assert inbox.arrivals[0].headers == {"x-github-event": "push", "x-other": "a\\udcff\\x00"}
@@ -430,6 +430,9 @@ async def test_only_the_headers_that_are_named_are_kept(inbox: Inbox) -> None:
         "x-hub-signature-256",
         "Stripe-Signature",
         "X-Auth",
+        "X-Otp",
+        "X-User-Pwd",
+        "X-Session-Id",
         "X-Proof",
     ],
 )

@@ -202,3 +202,23 @@ def test_a_guard_is_told_as_the_store_would_decide_it(
 ) -> None:
     """Numbers as numbers, also where a store keeps text; NULL is never equal; what depends on the store is unknown."""
     assert holds(guard, {"n": value}) is expected
+
+
+def test_values_of_secret_and_hidden_columns_are_not_told() -> None:
+    """Neither of the row nor of the guard; whether it holds is told."""
+
+    class Door(StrEnum):
+        SHUT = "shut"
+        OPEN = "open"
+
+    class Vault(Lifecycle[Door], table="vaults", key="id"):
+        by_pin = move(Door.SHUT, to=Door.OPEN, where=column("pin") == "canary-1")
+        by_note = move(Door.SHUT, to=Door.OPEN, where=column("note") == "canary-2")
+
+    found = {"id": 1, "status": "shut", "pin": "canary-3", "note": "canary-4"}
+    told = explain(spec_of(Vault), found, "open", hidden=["note"])
+    assert "canary" not in json.dumps(told.to_dict(), default=str)
+    assert [one.what for one in told.conditions if one.move == "by_note"][-1] == "note = •••"
+    open_note = explain(spec_of(Vault), found, "open")
+    assert "note is 'canary-4'" in "\n".join(open_note.lines())
+    assert "canary-3" not in "\n".join(open_note.lines())

@@ -1,5 +1,7 @@
 """Who may do what: one gate, and every route walked through it."""
 
+from enum import StrEnum
+from html import unescape
 from typing import Any
 
 import httpx
@@ -7,6 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
+from raceproof import Lifecycle, column, move
 from raceproof.web import Access, dashboard
 from raceproof.web.routes import ROUTES, Rule
 from raceproof.web.token import TokenAccess
@@ -188,6 +191,37 @@ async def test_nothing_secret_is_shown_and_an_error_tells_no_password(small_shop
             page = (await client.get(path)).text
             assert "secret" not in page.replace("its name says that it is a secret", "")
     await lost.close()
+
+
+class Door(StrEnum):
+    SHUT = "shut"
+    OPEN = "open"
+
+
+class Vault(Lifecycle[Door], table="vaults", key="id"):
+    """Opens for who knows its pin; a colleague's note is not for this page either."""
+
+    by_pin = move(Door.SHUT, to=Door.OPEN, where=column("pin") == "expected-canary")
+    by_note = move(Door.SHUT, to=Door.OPEN, where=column("note") == "noted-canary")
+
+
+async def test_why_not_there_shows_no_value_of_a_hidden_or_secret_column(small_shop: Shop) -> None:
+    """Neither what the row has, nor what the guard wants; also of a call that this process has seen."""
+    small_shop.raw.execute("CREATE TABLE vaults (id text PRIMARY KEY, status text, pin text, note text)")
+    small_shop.raw.execute("INSERT INTO vaults VALUES ('v', 'shut', 'pin-canary', 'note-canary')")
+    board = dashboard(small_shop.store, Vault, hide=["note"], hosts=["shop.test"])
+    small_shop.boards.append(board)
+    guard = column("note") == "called-canary"
+    assert (await small_shop.store.move(Vault.by_note, "v", where=guard)).outcome == "refused"
+    async with visitor(board) as client:
+        for path in (item("Vault", "v"), "/races", "/"):
+            text = (await client.get(path)).text
+            assert "canary" not in text, path
+        page = unescape((await client.get(item("Vault", "v"))).text)
+    assert "pin = •••" in page
+    assert "note = •••" in page
+    assert "what the column holds is not shown" in page
+    assert "note is not what was asked for" in page
 
 
 async def test_it_works_mounted_in_another_application_under_a_prefix(small_shop: Shop) -> None:

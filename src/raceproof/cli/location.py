@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import click
 
+from raceproof.secrecy import is_secret
 from raceproof.stores.connect import SCHEMES
 
 
@@ -31,7 +32,7 @@ class Location:
         """The texts that must not be shown, as they stand in the URL and as they are meant."""
         parts = urlsplit(self.url)
         written = {parts.netloc.rpartition("@")[0].partition(":")[2]}
-        written |= {value for name, value in parse_qsl(parts.query) if "pass" in name.lower()}
+        written |= {value for name, value in parse_qsl(parts.query) if is_secret(name)}
         return {secret for one in written for secret in (one, unquote(one)) if secret}
 
     @property

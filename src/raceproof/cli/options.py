@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from raceproof.cli.location import Location, parse_location
+from raceproof.secrecy import redacted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -19,10 +20,10 @@ class Run:
     secrets: set[str] = field(default_factory=set)
 
     def redacted(self, text: str) -> str:
-        """A text without the secrets that this run was told."""
+        """A text without the secrets of this run, and without what looks like another one."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
-        return text
+        return redacted(text)
 
 
 def _set_debug(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -10,7 +10,6 @@ Not promised: protection from slow headers and from too many connections, which 
 import asyncio
 import hashlib
 import logging
-import re
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from pathlib import PurePath
@@ -21,14 +20,12 @@ from raceproof.errors import DeclarationError
 from raceproof.intake.reply import OK, REPLIES, UNAUTHORIZED, Reason, Reply
 from raceproof.intake.scheme import Headers, Scheme, Verified
 from raceproof.intake.strict_json import BadJson, parse
+from raceproof.secrecy import is_secret
 
 log = logging.getLogger("raceproof")
 
 LONGEST_KEY = 512
 
-_PRIVATE = re.compile(
-    r"auth|cookie|signature|secret|token|password|passwd|api-?key|credential|hmac|session|jwt|csrf"
-)
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _SHAPE_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
 
@@ -295,7 +292,7 @@ def _kept(source: str, scheme: Scheme, names: Iterable[str]) -> tuple[str, ...]:
         raise DeclarationError(f"keep={names!r} of {source!r} is one text; give the names in a tuple")
     keep = tuple(name.lower() for name in names)
     for name in keep:
-        if name in scheme.private or _PRIVATE.search(name):
+        if name in scheme.private or is_secret(name):
             raise DeclarationError(f"the header {name} must not be stored; take it out of keep of {source!r}")
     return keep
 

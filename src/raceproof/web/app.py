@@ -158,7 +158,8 @@ def dashboard(
     source = Source(store)
     things = catalog(declared) if source.tenant is None else for_one_tenant(catalog(declared))
     watch = Watch()
-    feed = Feed(things, watch, source.tenant)
+    hidden = frozenset(hide)
+    feed = Feed(things, watch, hidden, source.tenant)
 
     async def look() -> Hashable:
         def read(opened: AsyncStore) -> Program[tuple[Hashable, list[Leader]]]:
@@ -187,7 +188,7 @@ def dashboard(
         notices=Notices(),
         templates=environment(),
         links=[one if isinstance(one, Link) else Link(*one) for one in links],
-        hidden=frozenset(hide),
+        hidden=hidden,
         tenant=source.tenant,
         login=authorize if isinstance(authorize, TokenAccess) else None,
     )

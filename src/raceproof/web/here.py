@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from raceproof.moves.redis_texts import parts_of_text
+from raceproof.secrecy import HIDDEN, is_secret
 from raceproof.spec import Spec
 from raceproof.statement import Program
 from raceproof.store import AsyncStore
@@ -24,7 +25,7 @@ from raceproof.web.links import Link
 from raceproof.web.live import Feed, Pages
 from raceproof.web.looking.leases import Watch
 from raceproof.web.notices import Notices
-from raceproof.web.rendering import is_secret, problem
+from raceproof.web.rendering import problem
 from raceproof.web.source import Source
 from raceproof.web.token import TokenAccess
 
@@ -108,6 +109,10 @@ class Here:
 
     def secret(self, column: str) -> bool:
         return is_secret(column, self.board.hidden)
+
+    def kept_back(self, column: str | None, value: Any) -> Any:
+        """A value of this column, or the sign that it is not shown."""
+        return HIDDEN if value is not None and column is not None and self.secret(column) else value
 
     async def ask(self, question: Callable[[AsyncStore, *Given], Program[T]], *given: *Given) -> Told[T]:
         """Read, and say what is wrong instead of failing."""

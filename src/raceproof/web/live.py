@@ -7,14 +7,14 @@ import weakref
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from raceproof import events
 from raceproof.events import Event
 from raceproof.leases import Leading
-from raceproof.outcome import Claim
+from raceproof.outcome import Claim, Refused
 from raceproof.spec import Claimable
 from raceproof.web.declared import Catalog
 from raceproof.web.looking.leases import Watch
@@ -31,6 +31,8 @@ class Seen:
 
     at: datetime
     event: Event
+    hidden: frozenset[str] = frozenset()
+    """Columns whose values are not shown."""
 
     @property
     def won(self) -> bool:
@@ -38,13 +40,24 @@ class Seen:
 
     @property
     def told(self) -> str:
-        return str(self.event.answer)
+        answer = self.event.answer
+        if self.hidden and isinstance(answer, Refused) and answer.unmet:
+            answer = replace(answer, unmet=tuple(self._shown(one) for one in answer.unmet))
+        return str(answer)
+
+    def _shown(self, guard: str) -> str:
+        """A guard in words, without the value that a hidden column was compared with."""
+        name = next((name for name in self.hidden if guard.startswith(f"{name} ")), None)
+        return guard if name is None else f"{name} is not what was asked for"
 
 
 class Feed:
     """The last decisions of this process about declared things, and how many there were of each kind."""
 
-    def __init__(self, catalog: Catalog, watch: Watch, tenant: Any = None) -> None:
+    def __init__(
+        self, catalog: Catalog, watch: Watch, hidden: frozenset[str] = frozenset(), tenant: Any = None
+    ) -> None:
+        self._hidden = hidden
         self._tenant = tenant
         """Only decisions about rows of this tenant are heard; None: all of them."""
         names = {spec.name for spec in catalog.lifecycles.values()}
@@ -78,7 +91,7 @@ class Feed:
                     self.senders[known] += 1
         if made := _move_of(event):
             self.recently.add((event.lifecycle, made, "moved" if event.answer.won else event.outcome))
-        self.recent.append(Seen(now, event))
+        self.recent.append(Seen(now, event, self._hidden))
         answer: Any = event.answer
         if event.operation == "receive":
             self.answer_seconds.append(time.monotonic() - event.started)

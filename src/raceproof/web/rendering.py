@@ -1,20 +1,14 @@
 """From values to HTML: everything is escaped, times are told from now, and what looks secret is not shown."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-_SECRET = re.compile(
-    r"pass(word|wd|phrase)?|secret|token|api_?key|private|credential|authori[sz]ation|session_string|cookie|signature|dsn",
-    re.IGNORECASE,
-)
-_IN_A_URL = re.compile(r"(?<=://)[^@/\s]+(?=@)")
-_IN_A_DSN = re.compile(r"(password|passwd|pwd)\s*=\s*\S+", re.IGNORECASE)
-HIDDEN = "•••"
+from raceproof.secrecy import redacted
+
 _LONGEST = 2000
 
 GOOD = {
@@ -55,16 +49,6 @@ WARN = {
     "superseded",
     "warning",
 }
-
-
-def is_secret(name: str, hidden: Iterable[str] = ()) -> bool:
-    """Whether a column's name says that what is in it is nobody's business."""
-    return bool(_SECRET.search(name)) or name in hidden
-
-
-def redacted(text: str) -> str:
-    """A message of a driver without what may be a password."""
-    return _IN_A_DSN.sub(r"\1=***", _IN_A_URL.sub("***", text))
 
 
 def problem(error: BaseException) -> str:

@@ -1,6 +1,6 @@
 """`raceproof show`: a row, what may happen to it, and what has happened to it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -14,6 +14,7 @@ from raceproof.cli.output import print_json, print_jsonl, print_lines, print_tab
 from raceproof.cli.stores import open_store
 from raceproof.cli.target import find_lifecycle
 from raceproof.look import HistoryEntry
+from raceproof.secrecy import HIDDEN, is_secret
 from raceproof.spec import Spec
 
 
@@ -32,6 +33,7 @@ Examples:
 @click.option(
     "--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How much of the history."
 )
+@click.option("--reveal", is_flag=True, help="Print columns whose names speak of secrets, too.")
 @output_option("table", "json", "jsonl", "ids")
 @debug_option
 def show(
@@ -42,11 +44,13 @@ def show(
     tenant: str | None,
     key_separator: str,
     limit: int,
+    reveal: bool,
     output: str,
 ) -> None:
     """Show a row, its possible moves and its history.
 
-    The history is what the lifecycle keeps, newest first. Exit code 4 if there is no such row.
+    The history is what the lifecycle keeps, newest first. Columns named like a secret (password, token, key, hash) are
+    shown as ••• unless you say --reveal. Exit code 4 if there is no such row.
     """
     spec = find_lifecycle(apps, lifecycle)
     wanted = parse_key(spec, key, key_separator)
@@ -63,7 +67,7 @@ def show(
         "moves": {
             name: spec.moves[name].target for name in spec.moves_from.get(str(row.get(spec.column)), ())
         },
-        "row": row,
+        "row": row if reveal else _without_secrets(spec, row),
         "history": history,
     }
     match output:
@@ -75,6 +79,14 @@ def show(
             print_lines([written_key(found, key_separator)])
         case _:
             _print(spec, data)
+
+
+def _without_secrets(spec: Spec[Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row as it may be pasted into a ticket; what it is found by stays."""
+    return {
+        name: HIDDEN if value is not None and is_secret(name) and name not in spec.key_columns else value
+        for name, value in row.items()
+    }
 
 
 def no_such_row(spec: Spec[Any], key: Any) -> Failure:

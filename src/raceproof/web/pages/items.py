@@ -84,11 +84,13 @@ async def item(here: Here) -> Response:
     key = user_key(spec, parts)
     status = None if row is None else str(row.get(spec.column))
     explained = [
-        explain(spec, row, str(one), history, key) for one in spec.statuses if row and str(one) != status
+        explain(spec, row, str(one), history, key, here.board.hidden)
+        for one in spec.statuses
+        if row and str(one) != status
     ]
     legal: list[tuple[str, Explanation]] = []
     for name in spec.moves_from.get(status or "", ()) if row else ():
-        foreseen = explain(spec, row, spec.moves[name], history, key)
+        foreseen = explain(spec, row, spec.moves[name], history, key, here.board.hidden)
         if foreseen.verdict in ("possible", "depends"):
             legal.append((name, foreseen))
     now = here.now
@@ -99,7 +101,7 @@ async def item(here: Here) -> Response:
         name=here.catalog.name_of(spec),
         parts=parts,
         row=row,
-        columns=_columns(here, row, box is not None) if row else [],
+        columns=_columns(here, spec, row, box is not None) if row else [],
         status=status,
         timeline=timeline(spec, history),
         trouble=past.trouble,
@@ -141,10 +143,13 @@ def _texts(key: Any) -> list[str]:
     return [str(part) for part in key] if isinstance(key, tuple) else [str(key)]
 
 
-def _columns(here: Here, row: dict[str, Any], event: bool) -> list[tuple[str, Any, bool]]:
+def _columns(here: Here, spec: Spec[Any], row: dict[str, Any], event: bool) -> list[tuple[str, Any, bool]]:
     """Each column with its value, and whether it is kept back; what is in an event may be anything."""
     inside = ("body", "headers") if event else ()
-    return [(name, value, here.secret(name) or name in inside) for name, value in row.items()]
+    return [
+        (name, value, name in inside or (here.secret(name) and name not in spec.key_columns))
+        for name, value in row.items()
+    ]
 
 
 def _history(store: AsyncStore, spec: Spec[Any], parts: Sequence[str]) -> Program[list[HistoryEntry]]:
