@@ -205,10 +205,16 @@ def item(of: str, *parts: object) -> str:
 
 
 @asynccontextmanager
-async def served(app: ASGIApp) -> AsyncIterator[str]:
+async def served(app: ASGIApp, **settings: Any) -> AsyncIterator[str]:
     """The application behind a real server on a free port, for as long as the block lasts."""
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=1, lifespan="off"
+        app,
+        host="127.0.0.1",
+        port=0,
+        log_level="error",
+        timeout_graceful_shutdown=1,
+        lifespan="off",
+        **settings,
     )
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())

@@ -49,9 +49,14 @@ def test_every_route_is_in_the_table_and_every_change_is_a_post(small_shop: Shop
     assert len(routes) == len(board.routes) == len(ROUTES)
     assert all(entry.method == "POST" for entry in CHANGES)
     assert [entry.path for entry in ROUTES if entry.method == "POST" and entry.rule is not Rule.CHANGE] == [
-        "/login"
+        "/login",
+        "/logout",
     ]
-    assert {entry.path for entry in ROUTES if entry.rule is Rule.OPEN} == {"/static/{file}", "/login"}
+    assert {entry.path for entry in ROUTES if entry.rule is Rule.OPEN} == {
+        "/static/{file}",
+        "/login",
+        "/logout",
+    }
     assert len(CHANGES) >= 6
 
 
@@ -105,7 +110,7 @@ async def test_every_page_is_refused_for_somebody_who_may_not_look(small_shop: S
 
 
 async def test_without_authorize_everybody_looks_and_nobody_changes(small_shop: Shop) -> None:
-    board = dashboard(small_shop.store, shop)
+    board = dashboard(small_shop.store, shop, hosts=["shop.test"])
     small_shop.boards.append(board)
     async with visitor(board) as anybody:
         page = await anybody.get(item("Order", 5))
@@ -132,7 +137,9 @@ async def test_a_change_needs_a_reason_and_an_audit(small_shop: Shop) -> None:
     assert row["status"] == "NEW"
 
 
-async def test_the_token_of_the_command_line_is_asked_for_once_and_kept_as_its_hash(small_shop: Shop) -> None:
+async def test_the_token_of_the_command_line_is_asked_for_once_and_never_in_a_cookie(
+    small_shop: Shop,
+) -> None:
     door = TokenAccess("a long enough token", "ann", may_change=True)
     board = dashboard(small_shop.store, shop, authorize=door, hosts=["shop.test"])
     small_shop.boards.append(board)
@@ -185,7 +192,9 @@ async def test_nothing_secret_is_shown_and_an_error_tells_no_password(small_shop
             page = (await client.get(path)).text
             assert CANARY not in page
         assert "•••" in (await client.get(item("Order", 5))).text
-    lost = dashboard("postgresql://ann:very-secret@127.0.0.1:1/nothing?password=also-secret", shop)
+    lost = dashboard(
+        "postgresql://ann:very-secret@127.0.0.1:1/nothing?password=also-secret", shop, hosts=["*"]
+    )
     async with visitor(lost) as client:
         for path in ("/", "/claims", item("Order", 5), "/audit", "/doctor"):
             page = (await client.get(path)).text

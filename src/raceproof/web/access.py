@@ -7,6 +7,7 @@ POST, with a reason. Not promised: that `authorize` knows who is there; that is 
 import hashlib
 import hmac
 import inspect
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from raceproof.web.forms import one, read_form
 COOKIE = "raceproof_page"
 FIELD = "csrf"
 LONGEST_NAME = 200
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+ANY_HOST = ("*",)
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,11 @@ class Gate:
     ) -> None:
         self._authorize = authorize
         self._secret = secret.encode() if isinstance(secret, str) else secret or secrets.token_bytes(32)
-        self._hosts = None if hosts is None else {host.lower() for host in hosts}
+        if hosts is None:
+            # who looks without being asked who they are must at least come by a name that nobody else can give this machine
+            hosts = LOOPBACK if authorize is None else ANY_HOST
+        names = {host.lower().rstrip(".") for host in hosts}
+        self._hosts = None if "*" in names else names
         self._origins = frozenset(origins)
 
     async def admit(self, request: Request, changes: bool) -> Access:
@@ -80,9 +88,16 @@ class Gate:
         """A name that somebody else has pointed at this machine is not a name of this page (DNS rebinding)."""
         if self._hosts is None:
             return
-        given = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-        if given.lower() not in self._hosts:
-            raise HTTPException(421, "this page has another name")
+        given = _HOST.fullmatch(request.headers.get("host", "").lower())
+        if given is None:
+            raise HTTPException(400, "the Host header is not a host name")
+        name = given["name"].strip("[]").rstrip(".")
+        if name not in self._hosts:
+            raise HTTPException(
+                421,
+                f"this page does not answer to the host name {name[:100]}; to allow it, add it to hosts= of the dashboard "
+                "or say --name to raceproof web",
+            )
 
     def check_origin(self, request: Request) -> None:
         """At least one of the two headers by which a browser says where a request comes from, and none against it."""
@@ -91,7 +106,7 @@ class Gate:
             raise HTTPException(403, "the request comes from another page")
         if origin is not None and origin not in self._origins:
             host = request.headers.get("host", "")
-            if not host or urlsplit(origin).netloc.lower() != host.lower():
+            if not host or _netloc(origin) != host.lower():
                 raise HTTPException(403, "the request comes from another page")
         if site is None and origin is None:
             raise HTTPException(403, "the request does not say which page it comes from")
@@ -103,6 +118,14 @@ class Gate:
     def _is_ours(self, request: Request, access: Access, given: str) -> bool:
         page = request.cookies.get(COOKIE, "")
         return bool(page) and hmac.compare_digest(self.token(page, access).encode(), given.encode())
+
+
+def _netloc(origin: str) -> str | None:
+    """Host and port of an origin; None if it is not one."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def page_cookie(request: Request) -> tuple[str, bool]:

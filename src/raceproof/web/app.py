@@ -153,7 +153,8 @@ def dashboard(
     for somebody who may not look; without it anyone may look and nobody may change. `links` are shown beside the pages,
     `where` says which store this is. Columns named in `hide`, and those whose names speak of secrets, are not shown. `audit`
     is the table (or stream) of changes, see `audit_ddl`. Processes that serve the same page share a `secret`. `hosts` are
-    the names under which the page may be asked for, `origins` further ones from which its forms may come, behind a proxy.
+    the names under which the page may be asked for, `"*"` for any; without `authorize` they are this machine's own,
+    with it any. `origins` are further ones from which its forms may come, behind a proxy.
     """
     source = Source(store)
     things = catalog(declared) if source.tenant is None else for_one_tenant(catalog(declared))

@@ -25,7 +25,7 @@ class Rule(Enum):
     """Who may ask."""
 
     OPEN = "anyone"
-    """Style sheets, and the page that asks for the token."""
+    """Style sheets, and the door: asking for the token, and leaving."""
     LOOK = "whoever may look"
     CHANGE = "whoever may change"
 
@@ -43,6 +43,7 @@ class Entry(NamedTuple):
 ROUTES = (
     Entry("GET", "/static/{file}", "static", Rule.OPEN, plain.static),
     Entry("POST", "/login", "login", Rule.OPEN, plain.login),
+    Entry("POST", "/logout", "logout", Rule.OPEN, plain.logout),
     Entry("GET", "/live", "live", Rule.LOOK, plain.live),
     Entry("GET", "/", "overview", Rule.LOOK, overview.overview),
     Entry("GET", "/find", "find", Rule.LOOK, overview.find),

@@ -1,6 +1,6 @@
-"""Access by one token, for `raceproof web`: asked for once on a page, then kept in a cookie as its hash, or sent as Bearer.
+"""Access by one token, for `raceproof web`: asked for once on a page, then a session; or sent as Bearer with each request.
 
-Promise: compared in constant time, never shown, never in a URL.
+Promise: compared in constant time, never shown, never in a URL or a cookie; wrong ones are answered late and counted.
 """
 
 import hashlib
@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 from raceproof.web.access import Access
+from raceproof.web.guesses import Guesses, client_of
+from raceproof.web.sessions import Sessions
 
-COOKIE = "raceproof_token"
+COOKIE = "raceproof_session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +23,28 @@ class TokenAccess:
     token: str = field(repr=False)
     actor: str
     may_change: bool = False
+    sessions: Sessions = field(default_factory=Sessions, repr=False, compare=False)
+    guesses: Guesses = field(default_factory=Guesses, repr=False, compare=False)
 
-    def __call__(self, request: Request) -> Access | None:
-        bearer = request.headers.get("authorization", "").partition("Bearer ")[2]
-        given = request.cookies.get(COOKIE, "") or (self.cookie(bearer) if bearer else "")
-        if not hmac.compare_digest(given.encode(), self.cookie(self.token).encode()):
-            return None
-        return Access(self.actor, self.may_change)
+    async def __call__(self, request: Request) -> Access | None:
+        if self.sessions.knows(request.cookies.get(COOKIE, "")):
+            return Access(self.actor, self.may_change)
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and await self.accepts(request, given.strip()):
+            return Access(self.actor, self.may_change)
+        return None
 
-    def cookie(self, token: str) -> str:
-        """What the browser keeps instead of the token."""
-        return hmac.new(b"raceproof dashboard", token.encode(), hashlib.sha256).hexdigest()
+    async def accepts(self, request: Request, token: str) -> bool:
+        """Whether this is the token; a wrong one is counted, and raises 429 where there were too many."""
+        client = client_of(request)
+        self.guesses.admit(client)
+        if hmac.compare_digest(_digest(token), _digest(self.token)):
+            self.guesses.right(client)
+            return True
+        await self.guesses.wrong(client)
+        return False
 
-    def accepts(self, token: str) -> bool:
-        return hmac.compare_digest(self.cookie(token).encode(), self.cookie(self.token).encode())
+
+def _digest(token: str) -> bytes:
+    """Of one length, so that comparing says nothing about the length either."""
+    return hashlib.sha256(token.encode(errors="replace")).digest()

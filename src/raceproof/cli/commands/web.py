@@ -21,10 +21,10 @@ from raceproof.stores.connect import Connecting
 from raceproof.stores.sqlite_writer import SqliteWriter
 
 _KINDS = (Spec, Claimable, Delivery, Attempts, Lease, Inbox)
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN = 12
 _SECONDS_TO_CONNECT = 10
 _SECONDS_FOR_A_STATEMENT = 5
+_MOST_CONNECTIONS = 400
 
 
 @click.command(
@@ -109,7 +109,7 @@ def web(
         tenant,
         host,
         port,
-        {"title": title, "hosts": (*_LOOPBACK, host, *host_names)},
+        {"title": title, "hosts": ("127.0.0.1", "localhost", "::1", host, *host_names)},
         prefix.rstrip("/"),
         token,
         by or login_name(),
@@ -137,6 +137,7 @@ def _serve(
         import uvicorn
 
         from raceproof.web import dashboard
+        from raceproof.web.serving import impatient
         from raceproof.web.token import TokenAccess
     except ImportError as error:
         raise MissingExtra(f"{error.name} is not installed: pip install 'raceproof[web]'") from error
@@ -196,7 +197,9 @@ def _serve(
             server_header=False,
             timeout_graceful_shutdown=1,
             timeout_keep_alive=15,
-            limit_concurrency=200,
+            limit_concurrency=_MOST_CONNECTIONS,
+            http=impatient(),
+            ws="none",
         )
     )
     try:

@@ -1,6 +1,5 @@
-"""What is no page: style sheets and the script, the stream of changes, and the door of those who have the token."""
+"""What is not a page: style sheets and the script, the stream of changes, and the door of those who have the token."""
 
-import asyncio
 from importlib.resources import files
 
 from starlette.exceptions import HTTPException
@@ -17,7 +16,6 @@ _KINDS = {
     "dashboard.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-_AFTER_A_WRONG_TOKEN = 1.0
 
 
 async def static(here: Here) -> Response:
@@ -41,22 +39,38 @@ async def live(here: Here) -> Response:
 
 
 async def login(here: Here) -> Response:
-    """Take the token, and let the browser keep its hash."""
+    """Take the token, and begin a session that the browser keeps."""
     door = here.board.login
     if door is None:
         raise HTTPException(404, "there is nothing to log in to")
     here.board.gate.check_origin(here.request)
-    form = await read_form(here.request)
-    if not door.accepts(one(form, "token")):
-        await asyncio.sleep(_AFTER_A_WRONG_TOKEN)
+    with door.guesses.form():
+        form = await read_form(here.request)
+    if not await door.accepts(here.request, one(form, "token")):
         return here.page("login.html", 401, wrong=True)
+    door.sessions.end(here.request.cookies.get(COOKIE, ""))
     answer = here.back(here.url("/"))
     answer.set_cookie(
         COOKIE,
-        door.cookie(door.token),
+        door.sessions.begin(),
+        max_age=int(door.sessions.seconds),
         path=here.cookie_path,
         httponly=True,
         samesite="strict",
         secure=here.is_secure,
+    )
+    return answer
+
+
+async def logout(here: Here) -> Response:
+    """End the session of this browser."""
+    door = here.board.login
+    if door is None:
+        raise HTTPException(404, "there is nothing to log out of")
+    here.board.gate.check_origin(here.request)
+    door.sessions.end(here.request.cookies.get(COOKIE, ""))
+    answer = here.back(here.url("/"))
+    answer.delete_cookie(
+        COOKIE, path=here.cookie_path, httponly=True, samesite="strict", secure=here.is_secure
     )
     return answer
