@@ -86,11 +86,11 @@ class Gate:
 
     def check_host(self, request: Request) -> None:
         """A name that somebody else has pointed at this machine is not a name of this page (DNS rebinding)."""
-        if self._hosts is None:
-            return
         given = _HOST.fullmatch(request.headers.get("host", "").lower())
         if given is None:
             raise HTTPException(400, "the Host header is not a host name")
+        if self._hosts is None:
+            return
         name = given["name"].strip("[]").rstrip(".")
         if name not in self._hosts:
             raise HTTPException(

@@ -88,6 +88,8 @@ class Dashboard:
 
         async def endpoint(request: Request) -> Response:
             access = await self._admitted(request, entry)
+            if any("\0" in value for _, value in request.query_params.multi_items()):
+                raise HTTPException(400, "the URL has a NUL character in it, which no store keeps in a text")
             return await entry.view(Here(self.board, request, access))
 
         return endpoint
@@ -109,7 +111,7 @@ class Dashboard:
             answer.headers.update(error.headers or {})
             return answer
         told = problem(error)
-        log.warning("the dashboard could not answer %s: %s", request.url.path, told)
+        log.warning("the dashboard could not answer %s: %s", request.scope["path"], told)
         return here.page("failed.html", 503, number=503, told="this page could not be made", more=told)
 
     async def _live(self, receive: Receive, send: Send) -> None:

@@ -4,7 +4,6 @@ Promise: no line, no change; lines are only ever added. The change itself is the
 history of its row too. A dashboard for one tenant shows the lines about that tenant's rows alone.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,7 +23,6 @@ PAGE = 50
 _LAST = 2**62
 _WINDOW = 5_000
 _KEPT_ON_REDIS = 100_000
-_NUMBER = re.compile(r"[0-9]{1,18}")
 _FIELDS = ("call", "at", "actor", "action", "target", "key", "reason", "outcome", "told")
 Found = list[tuple[str, "Line"]]
 """Lines, each with its number."""
@@ -155,7 +153,7 @@ class Audit:
         name = "web.noted" if store._tenant is None else "web.noted_of_tenant"
         slots = {"table": qualified(self.table)}
         values: dict[str, Any] = {
-            "before": int(before) if before and _NUMBER.fullmatch(before) else _LAST,
+            "before": min(int(before.partition("-")[0]), _LAST) if before else _LAST,
             "limit": 2 * PAGE,
             "window": _WINDOW,
             "tenant": None if store._tenant is None else str(store._tenant),

@@ -1,6 +1,7 @@
 """What a form sends: read up to a size and a time, and never as anything but texts."""
 
 import asyncio
+import re
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -9,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 LARGEST = 256 * 1024
 _SECONDS = 10.0
 _MOST_FIELDS = 200
+_PLACE = re.compile(r"[0-9]{1,19}(-[0-9]{1,19})?")
 
 Form = dict[str, list[str]]
 
@@ -39,6 +41,13 @@ async def read_form(request: Request) -> Form:
             raise HTTPException(400, "the form has a character that is no text")
         found.setdefault(name, []).append(value)
     return found
+
+
+def place(text: str | None) -> str | None:
+    """Where a page begins, as the page before it has written it: a number, or two with a hyphen on Redis."""
+    if text is not None and not _PLACE.fullmatch(text):
+        raise HTTPException(400, "before= is not a place in this list: go on from one of its pages")
+    return text
 
 
 def one(form: Form, name: str, default: str = "") -> str:

@@ -118,6 +118,8 @@ class Here:
         """Read, and say what is wrong instead of failing."""
         try:
             return Told(await self.board.source.run(lambda store: question(store, *given)))
+        except HTTPException:
+            raise
         except Exception as error:
             return Told(None, problem(error))
 
@@ -151,7 +153,7 @@ class Here:
             url=self.url,
             csrf_field=FIELD,
             csrf=self.board.gate.token(cookie, self.access) if self.access.may_change else "",
-            path=self.request.url.path.removeprefix(self.request.scope.get("root_path", "")) or "/",
+            path=self.request.scope["path"].removeprefix(self.request.scope.get("root_path", "")) or "/",
             notice=self.board.notices.find(self.asked("done"), self.access.actor),
             **values,
         )
@@ -168,7 +170,7 @@ class Here:
 
     @property
     def is_secure(self) -> bool:
-        return self.request.url.scheme == "https"
+        return bool(self.request.scope.get("scheme") == "https")
 
     def back(self, url: str) -> Response:
         """After a change: look at it, by GET."""

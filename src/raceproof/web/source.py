@@ -24,6 +24,7 @@ class Source:
         self._given = connect(store) if isinstance(store, str) else store
         self._store = store if isinstance(store, AsyncStore) else None
         self._opening = asyncio.Lock()
+        self._reader: AsyncStore | None = None
         self._answers: dict[Hashable, tuple[float, asyncio.Future[Any]]] = {}
 
     @property
@@ -42,9 +43,25 @@ class Source:
 
     async def run(self, program: Callable[[AsyncStore], Program[T]]) -> T:
         """Run a program that only reads; it ends in time or with an error."""
-        store = await self.store()
+        store = await self.reader()
         async with asyncio.timeout(SECONDS_FOR_AN_ANSWER):
             return await store._driver.run(reading(program(store)))
+
+    async def reader(self) -> AsyncStore:
+        """The store for programs that only read, which asks for no more rights than that."""
+        if self._reader is None:
+            store = await self.store()
+            if store.dialect != "redis":
+                return store
+            from raceproof.web.redis_reading import ReadingRedis
+
+            self._reader = AsyncStore(ReadingRedis(store._driver), store._tenant)
+        return self._reader
+
+    async def tells_time(self) -> bool:
+        """Whether the clock of the store may be read; a user of Redis with `+@read` alone may not."""
+        ask = getattr((await self.reader())._driver, "tells_time", None)
+        return ask is None or bool(await ask())
 
     async def shared(self, key: Hashable, seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
         """An answer that was given a moment ago, or a new one; many who ask at once ask once."""
@@ -73,3 +90,4 @@ class Source:
         if self._store is not None and isinstance(self._given, Connecting):
             await self._store.close()
             self._store = None
+            self._reader = None

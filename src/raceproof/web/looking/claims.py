@@ -20,7 +20,14 @@ from raceproof.statement import Program, Statement
 from raceproof.store import AsyncStore
 from raceproof.sweep.finding import now_text
 from raceproof.web.looking import redis_rows
-from raceproof.web.looking.texts import indexes, newest, statement, status_text, tenant_matches
+from raceproof.web.looking.texts import (
+    indexes,
+    newest,
+    statement,
+    status_text,
+    tenant_matches,
+    whole_number,
+)
 
 WINDOW = 2_000
 _MOST = 500
@@ -152,7 +159,7 @@ def _on_redis(store: AsyncStore, claim: Claimable[Any]) -> Program[Claims]:
         if parts is None or status not in claim.open:
             continue
         ends = _ends(claim, mark)
-        tried = int(attempts) if claim.attempts and str(attempts or "").isdigit() else None
+        tried = whole_number(attempts) if claim.attempts else None
         over = ends is None or ends <= now
         spent = over and claim.cap is not None and (tried or 0) >= claim.cap
         if ends is None and not spent:

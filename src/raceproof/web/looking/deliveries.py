@@ -25,6 +25,7 @@ from raceproof.web.looking.texts import (
     order_columns,
     statement,
     tenant_matches,
+    whole_number,
 )
 
 _MOST = 200
@@ -127,7 +128,7 @@ def _on_redis(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
                 state_of(delivery, since, delivered, state if delivery.state else None, now),
                 holder if delivery.holder else None,
                 moment(since) if since else None,
-                int(attempts) if delivery.attempts and attempts else None,
+                whole_number(attempts) if delivery.attempts else None,
                 error if delivery.error else None,
             )
         )

@@ -13,7 +13,7 @@ from raceproof.statement import Program, Statement
 from raceproof.store import AsyncStore
 from raceproof.web.looking import redis_rows
 from raceproof.web.looking.rows import MOST, Count
-from raceproof.web.looking.texts import statement
+from raceproof.web.looking.texts import statement, whole_number
 
 _ENDED = 1_000
 _SHOWN = 100
@@ -121,6 +121,6 @@ def _on_redis(store: AsyncStore, box: Inbox) -> Program[InboxView]:
 def _kept(row: Sequence[Any]) -> Kept:
     source, event_id, status, attempts, received, holder, other = row
     return Kept(
-        str(source), str(event_id), str(status), int(attempts or 0), moment(received) if received else None,
+        str(source), str(event_id), str(status), whole_number(attempts) or 0, moment(received) if received else None,
         holder, moment(other) if other else None,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from raceproof.web.looking.texts import literals, statement
 PAGE = 50
 WINDOW = 2_000
 WON = ("moved", "claimed", "started")
-_LAST = 2**62
+LAST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def ledger(
         "chosen": f"w.outcome NOT IN ({literals(WON)})" if losers else "",
         "of_tenant": entry_of_tenant(store._tenant, "w"),
     }
-    values: dict[str, Any] = {"before": before or _LAST, "window": WINDOW, "limit": limit}
+    values: dict[str, Any] = {"before": before or LAST, "window": WINDOW, "limit": limit}
     values["tenant_text"] = history_start(store._tenant)
     rows = yield statement(store, "web.ledger", slots, values)
     found = [_decision(row) for row in rows]

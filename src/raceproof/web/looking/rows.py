@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from raceproof.moves.sql import declared
 from raceproof.quoting import identifier
 from raceproof.spec import Spec
@@ -150,7 +152,12 @@ def page(
     slots = _slots(store, spec, ordered)
     values: dict[str, Any] = {"limit": PAGE + 1, "window": WINDOW, "tenant": store._tenant}
     if after:
-        last = yield from typed(store, spec.table, spec.key_columns, after)
+        try:
+            last = yield from typed(store, spec.table, spec.key_columns, after)
+        except ValueError as error:
+            raise HTTPException(
+                400, f"before= is not a key of {spec}: go on from one of its pages"
+            ) from error
         slots["before"] = before(ordered)
         values |= {f"before_{place}": part for place, part in enumerate(last[-len(ordered) :])}
     if status is None:

@@ -1,5 +1,6 @@
 """The statements of the pages, filled for a store; and keys, which are texts in a URL and have types in PostgreSQL."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
@@ -14,6 +15,8 @@ from raceproof.statement import Prepared, Program, Rows, Statement, templates
 from raceproof.store import AsyncStore
 
 _SHARED = templates("raceproof.web", "either.sql")
+_LONGEST_NUMBER = 200
+_LARGEST_REAL = 3.4e38
 
 
 def _whole(bits: int) -> Callable[[str], int]:
@@ -28,18 +31,45 @@ def _whole(bits: int) -> Callable[[str], int]:
     return make
 
 
+def _numeric(text: str) -> Decimal:
+    """A number that a key may be; one of a thousand digits would take the driver long to write."""
+    number = Decimal(text)
+    if number.is_finite() and (len(text) > _LONGEST_NUMBER or abs(number.adjusted()) > _LONGEST_NUMBER):
+        raise ValueError("too large")
+    return number
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    if math.isfinite(number) and abs(number) > _LARGEST_REAL:
+        raise ValueError("too large")
+    return number
+
+
+def _time(aware: bool) -> Callable[[str], datetime]:
+    """Reads a time; asyncpg refuses one with a time zone for a column that has none."""
+
+    def make(text: str) -> datetime:
+        found = datetime.fromisoformat(text)
+        if not aware and found.tzinfo is not None:
+            raise ValueError("a time with a zone")
+        return found
+
+    return make
+
+
 _MAKE: dict[str, Any] = {
     "smallint": _whole(16),
     "integer": _whole(32),
     "bigint": _whole(64),
-    "numeric": Decimal,
-    "real": float,
+    "numeric": _numeric,
+    "real": _real,
     "double precision": float,
     "uuid": UUID,
     "boolean": lambda text: {"True": True, "False": False}[text],
     "date": date.fromisoformat,
-    "timestamp without time zone": datetime.fromisoformat,
-    "timestamp with time zone": datetime.fromisoformat,
+    "timestamp without time zone": _time(aware=False),
+    "timestamp with time zone": _time(aware=True),
 }
 
 
@@ -126,6 +156,12 @@ def typed(
         )
     except (ArithmeticError, InvalidOperation, KeyError, ValueError) as error:
         raise ValueError("not a key of this table") from error
+
+
+def whole_number(text: Any) -> int | None:
+    """A number that Redis keeps as a text; None for anything else, as a superscript two."""
+    said = str(text)
+    return int(said) if said.isascii() and said.isdecimal() and len(said) < 20 else None
 
 
 def user_key(spec: Spec[Any], parts: Sequence[Any]) -> Any:

@@ -190,7 +190,7 @@ def claim_of(name: str, claim: Claimable[Any], row: dict[str, Any], now: datetim
             until = None if mark is None else moment(moment(mark).timestamp() + claim.lease)
         case Marker():
             seconds = str(mark).rpartition(":")[2] if str(mark).startswith(form.prefix) else ""
-            until = moment(float(seconds) + claim.lease) if seconds.replace(".", "", 1).isdigit() else None
+            until = _after(seconds, claim.lease)
     is_open = str(row.get(claim.lifecycle.column)) in map(str, claim.open)
     rests = row.get(claim.after or "")
     return RowClaim(
@@ -204,6 +204,14 @@ def claim_of(name: str, claim: Claimable[Any], row: dict[str, Any], now: datetim
         row.get(claim.attempts or ""),
         None if rests is None else moment(rests),
     )
+
+
+def _after(seconds: str, lease: float) -> datetime | None:
+    """When a lease is over that began at this number of seconds; None if it is not a number that is a time."""
+    try:
+        return moment(float(seconds) + lease)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def delivery_of(name: str, delivery: Delivery, row: dict[str, Any], now: datetime) -> RowDelivery:

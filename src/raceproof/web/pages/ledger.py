@@ -5,8 +5,9 @@ from starlette.responses import Response
 from raceproof.statement import Program
 from raceproof.store import AsyncStore
 from raceproof.web.audit import Line
+from raceproof.web.forms import place
 from raceproof.web.here import Here
-from raceproof.web.looking.ledger import Ledger, why_lost
+from raceproof.web.looking.ledger import LAST, Ledger, why_lost
 from raceproof.web.looking.ledger import ledger as read_ledger
 from raceproof.web.rendering import problem
 
@@ -20,8 +21,8 @@ async def races(here: Here) -> Response:
     table = table if table in histories else next(iter(histories), None)
     name = here.asked("of")
     losers = here.asked("show") == "losers"
-    text = here.asked("before") or ""
-    before = int(text) if text.isdigit() and len(text) < 19 else None
+    text = place(here.asked("before"))
+    before = min(int(text.partition("-")[0]), LAST) if text else None
     specs = {spec.name: spec for spec in here.catalog.lifecycles.values()}
 
     def read(store: AsyncStore) -> Program[Ledger]:
@@ -61,12 +62,13 @@ async def races(here: Here) -> Response:
 
 async def audit(here: Here) -> Response:
     book = here.board.audit
+    before = place(here.asked("before"))
     lines: list[Line] = []
     following, trouble, missing = None, "", ""
     try:
         missing = await book.missing()
         if not missing:
-            lines, following = await book.page(here.asked("before"))
+            lines, following = await book.page(before)
     except Exception as error:
         trouble = problem(error)
     return here.page(
