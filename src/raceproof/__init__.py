@@ -22,6 +22,7 @@ from raceproof.leases import Leading, Lease, Led, SteppedDown, lease_ddl
 from raceproof.lifecycle import Lifecycle, claim, move, spec_of
 from raceproof.look import HeldClaim, HistoryEntry
 from raceproof.metrics import count_decisions
+from raceproof.migrations import backfill, ddl
 from raceproof.outcome import (
     Already,
     Answer,
@@ -118,12 +119,14 @@ __all__ = [
     "Worker",
     "asweep",
     "attempt_index_ddl",
+    "backfill",
     "bind",
     "claim",
     "claim_index_ddl",
     "column",
     "connect",
     "count_decisions",
+    "ddl",
     "drop_ddl",
     "explain",
     "guard_ddl",

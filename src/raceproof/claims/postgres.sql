@@ -125,8 +125,16 @@ WHERE t.{status} IN ({open})
 ORDER BY rp_until
 LIMIT {$limit}
 
+-- The first deploy: a row that is in work and has no lease gets one, so that no new worker takes it from an old one.
+-- name: claim.backfill
+UPDATE {table} AS t
+SET {take}
+WHERE t.{status} IN ({held})
+  AND {until} IS NULL
+  AND {never_claimed};
+
 -- name: claim.index
-CREATE INDEX CONCURRENTLY IF NOT EXISTS {index_name} ON {table} ({index_columns})
+CREATE INDEX{concurrently} IF NOT EXISTS {index_name} ON {table} ({index_columns})
 WHERE {status} IN ({open});
 
 -- Wakes up whoever waits for rows; one for a whole batch.

@@ -8,11 +8,11 @@ from raceproof.guard import guard_ddl, guard_name
 from raceproof.inbox import Inbox
 from raceproof.leases import Lease
 from raceproof.quoting import dollar_tag, identifier, literal, qualified
-from raceproof.schema import history_ddl
+from raceproof.schema import history_statements
 from raceproof.spec import Spec
 from raceproof.statement import Program, T, templates
-from raceproof.verify import Finding, table_findings, verify
-from raceproof.verify.needed import Tabled, adding, columns_of, statements, table_of
+from raceproof.verify import Finding, table_repairs, verify
+from raceproof.verify.needed import Tabled, adding, columns_of, table_of
 
 _NO_GUARDS = "no guards"
 _NOT_AN_INTEGER = " must be an integer"
@@ -21,15 +21,15 @@ _NOT_AN_INTEGER = " must be an integer"
 def table(patient: Patient, subject: Subject, thing: Tabled) -> Program[list[Problem]]:
     """The table is there, with its columns, and they can keep what is written there."""
     name = table_of(thing)
-    findings: list[Finding] = yield from table_findings(patient.catalog, thing)
+    repairs: list[tuple[Finding, list[str]]] = yield from table_repairs(patient.catalog, thing)
     found = []
-    for one in findings:
+    for one, repair in repairs:
         if one.level == "ok":
             continue
         if one.what.startswith(f"table {name} "):
             patient.ailing.add(name)
         made = one.what.endswith(" does not exist") and isinstance(thing, Lease | Inbox)
-        found.append(_problem(subject, one, sql(*statements(one.repair), safe=made)))
+        found.append(_problem(subject, one, sql(*repair, safe=made)))
     return found
 
 
@@ -111,7 +111,7 @@ def _history(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[lis
         return []
     patient.histories.add(history.table)
     there = yield from patient.catalog.columns(history.table)
-    ddl = statements(history_ddl(spec, patient.dialect))
+    ddl = history_statements(spec, patient.dialect)
     if not there:
         what = f"the history {history.table} does not exist: no move would succeed"
         return [_drift(subject, what, sql(*ddl, safe=True))]

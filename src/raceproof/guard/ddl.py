@@ -11,6 +11,7 @@ from raceproof.spec import Spec
 from raceproof.statement import need_sql, templates
 
 _LONGEST = 24
+_SQLITE_TRIGGERS = ("update", "insert", "record_update", "record_insert")
 
 
 def guard_name(spec: Spec[Any]) -> str:
@@ -43,27 +44,41 @@ def _short_hash(text: str) -> str:
 
 def guard_ddl(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> str:
     """Install the guards, or bring them up to date; safe to run again."""
+    return "\n".join(guard_statements(of, dialect))
+
+
+def guard_statements(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> list[str]:
+    """The same as a list, one statement each."""
     need_sql(dialect)
     spec = spec_of(of)
-    return _postgres(spec, "guard") if dialect == "postgres" else _sqlite_guard(spec)
+    if dialect == "sqlite":
+        return _sqlite_guard(spec)
+    pinned = ("pin",) if spec.history and len(split_qualified(spec.history.table)) == 1 else ()
+    return _postgres(spec, "guard", *pinned, "guard.replace", "guard.trigger")
 
 
 def drop_ddl(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> str:
     """Take the guards away."""
+    return "\n".join(drop_statements(of, dialect))
+
+
+def drop_statements(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> list[str]:
+    """The same as a list, one statement each."""
     need_sql(dialect)
     spec = spec_of(of)
     if dialect == "postgres":
-        return _postgres(spec, "drop")
-    return templates("raceproof.guard", "sqlite.sql")["drop"].prepare(_sqlite_slots(spec), "dollar").text
+        return _postgres(spec, "guard.replace", "drop.function")
+    return [_sqlite_drop(spec, kind) for kind in _SQLITE_TRIGGERS]
 
 
 def _pairs(spec: Spec[Any]) -> list[tuple[str, str]]:
     return sorted({(str(source), str(one.target)) for one in spec.moves.values() for source in one.sources})
 
 
-def _postgres(spec: Spec[Any], name: str) -> str:
+def _postgres(spec: Spec[Any], *names: str) -> list[str]:
     found = templates("raceproof.guard", "postgres.sql")
-    return found[name].prepare(_postgres_slots(spec), "dollar").text
+    slots = _postgres_slots(spec)
+    return [found[name].prepare(slots, "dollar").text for name in names]
 
 
 def _postgres_slots(spec: Spec[Any]) -> dict[str, str]:
@@ -82,7 +97,7 @@ def _postgres_slots(spec: Spec[Any]) -> dict[str, str]:
         "hint": literal(""),
         "record": "",
         "returns": "",
-        "pin": "",
+        "function_text": _text(function_name(spec)),
     }
     if spec.history:
         slots["history"] = qualified(spec.history.table)
@@ -91,14 +106,13 @@ def _postgres_slots(spec: Spec[Any]) -> dict[str, str]:
         slots["returns"] = "RETURN NULL;"
     # whatever of the declaration stands between two tags must not contain one, so all of it is looked at
     slots["tag"] = dollar_tag(*slots.values())
-    if spec.history and len(split_qualified(spec.history.table)) == 1:
-        slots["pin"] = found["pin"].fill({"function_text": _text(slots["function"]), "tag": slots["tag"]})
     return slots
 
 
 def function_body(spec: Spec[Any]) -> str:
     """The text between the dollar quotes, as the database keeps it."""
-    return _postgres(spec, "guard").split(_postgres_slots(spec)["tag"])[1]
+    (text,) = _postgres(spec, "guard")
+    return text.split(_postgres_slots(spec)["tag"])[1]
 
 
 def _text(quoted: str) -> str:
@@ -110,11 +124,18 @@ def _in(schema: list[str], name: str) -> str:
     return ".".join(identifier(part) for part in (*schema, name))
 
 
-def _sqlite_guard(spec: Spec[Any]) -> str:
+def _sqlite_guard(spec: Spec[Any]) -> list[str]:
     found = templates("raceproof.guard", "sqlite.sql")
     slots = _sqlite_slots(spec)
-    parts = [found["override table"], found["guard"], found["record"]] if spec.history else [found["guard"]]
-    return "\n".join(part.prepare(slots, "dollar").text for part in parts)
+    statements = [found["override table"].prepare(slots, "dollar").text] if spec.history else []
+    for kind in _SQLITE_TRIGGERS if spec.history else _SQLITE_TRIGGERS[:2]:
+        statements += [_sqlite_drop(spec, kind), found[f"guard.{kind}"].prepare(slots, "dollar").text]
+    return statements
+
+
+def _sqlite_drop(spec: Spec[Any], kind: str) -> str:
+    trigger = _sqlite_slots(spec)[f"{kind}_trigger"]
+    return templates("raceproof.guard", "sqlite.sql")["drop"].prepare({"trigger": trigger}, "dollar").text
 
 
 def _sqlite_slots(spec: Spec[Any]) -> dict[str, str]:

@@ -36,8 +36,11 @@ BEGIN
         HINT = 'Only declared moves are possible here.' || {hint};
 END
 {tag};
-{pin?}
+
+-- name: guard.replace
 DROP TRIGGER IF EXISTS {trigger} ON {table};
+
+-- name: guard.trigger
 CREATE TRIGGER {trigger} AFTER INSERT OR UPDATE ON {table}
     FOR EACH ROW EXECUTE FUNCTION {function}();
 
@@ -53,6 +56,5 @@ BEGIN
 END
 {tag};
 
--- name: drop
-DROP TRIGGER IF EXISTS {trigger} ON {table};
+-- name: drop.function
 DROP FUNCTION IF EXISTS {function}();

@@ -8,8 +8,7 @@ CREATE TABLE IF NOT EXISTS {override} (
     reason    TEXT NOT NULL CHECK (reason <> '')
 );
 
--- name: guard
-DROP TRIGGER IF EXISTS {update_trigger};
+-- name: guard.update
 CREATE TRIGGER {update_trigger} BEFORE UPDATE ON {table} FOR EACH ROW
 WHEN NEW.{status} IS NOT OLD.{status}
  AND ({declared}) IS NOT TRUE
@@ -18,7 +17,8 @@ BEGIN
     /* raceproof {hash} */
     SELECT RAISE(ABORT, {update_message});
 END;
-DROP TRIGGER IF EXISTS {insert_trigger};
+
+-- name: guard.insert
 CREATE TRIGGER {insert_trigger} BEFORE INSERT ON {table} FOR EACH ROW
 WHEN (NEW.{status} IN ({initial})) IS NOT TRUE
  AND NOT {excused}
@@ -27,8 +27,7 @@ BEGIN
     SELECT RAISE(ABORT, {insert_message});
 END;
 
--- name: record
-DROP TRIGGER IF EXISTS {record_update_trigger};
+-- name: guard.record_update
 CREATE TRIGGER {record_update_trigger} AFTER UPDATE ON {table} FOR EACH ROW
 WHEN NEW.{status} IS NOT OLD.{status}
  AND ({declared}) IS NOT TRUE
@@ -38,7 +37,8 @@ BEGIN
     FROM raceproof_override WHERE lifecycle = {lifecycle};
     DELETE FROM raceproof_override WHERE lifecycle = {lifecycle};
 END;
-DROP TRIGGER IF EXISTS {record_insert_trigger};
+
+-- name: guard.record_insert
 CREATE TRIGGER {record_insert_trigger} AFTER INSERT ON {table} FOR EACH ROW
 WHEN (NEW.{status} IN ({initial})) IS NOT TRUE
 BEGIN
@@ -49,10 +49,7 @@ BEGIN
 END;
 
 -- name: drop
-DROP TRIGGER IF EXISTS {update_trigger};
-DROP TRIGGER IF EXISTS {insert_trigger};
-DROP TRIGGER IF EXISTS {record_update_trigger};
-DROP TRIGGER IF EXISTS {record_insert_trigger};
+DROP TRIGGER IF EXISTS {trigger};
 
 -- name: excused
 EXISTS (SELECT 1 FROM raceproof_override WHERE lifecycle = {lifecycle})

@@ -7,6 +7,6 @@ Not promised: order between events that arrive at the same time; events that wer
 from raceproof.inbox.declared import Inbox
 from raceproof.inbox.outcome import Received
 from raceproof.inbox.redis import RedisInbox
-from raceproof.inbox.sql_programs import PostgresInbox, SqliteInbox, inbox_ddl
+from raceproof.inbox.sql_programs import PostgresInbox, SqliteInbox, inbox_ddl, inbox_statements
 
-__all__ = ["Inbox", "PostgresInbox", "Received", "RedisInbox", "SqliteInbox", "inbox_ddl"]
+__all__ = ["Inbox", "PostgresInbox", "Received", "RedisInbox", "SqliteInbox", "inbox_ddl", "inbox_statements"]

@@ -80,7 +80,13 @@ CREATE TABLE IF NOT EXISTS {table} (
     rests_until   timestamptz,
     PRIMARY KEY (source, event_id)
 );
+
+-- name: inbox.index.work
 CREATE INDEX IF NOT EXISTS {work_index} ON {table} (id) WHERE status IN ('received', 'processing');
+
+-- name: inbox.index.line
 CREATE INDEX IF NOT EXISTS {line_index} ON {table} (ordering_key, id)
 WHERE status IN ('received', 'processing') AND ordering_key IS NOT NULL;
+
+-- name: inbox.index.ended
 CREATE INDEX IF NOT EXISTS {ended_index} ON {table} (ended_at) WHERE status IN ('done', 'dead');

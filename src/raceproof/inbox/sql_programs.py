@@ -201,6 +201,11 @@ def told(inbox: Inbox, arrivals: Sequence[Arrival], new: set[tuple[str, str]]) -
 
 def inbox_ddl(dialect: str, inbox: Inbox | None = None) -> str:
     """The table of an inbox and its indexes, for the user to create."""
+    return "\n".join(inbox_statements(dialect, inbox))
+
+
+def inbox_statements(dialect: str, inbox: Inbox | None = None) -> list[str]:
+    """The same as a list, one statement each."""
     need_sql(dialect)
     name = (inbox or Inbox()).table
     *schema, table = split_qualified(name)
@@ -209,4 +214,6 @@ def inbox_ddl(dialect: str, inbox: Inbox | None = None) -> str:
         # an index is where its table is: PostgreSQL says so by the table, SQLite by the index
         parts = (*schema, f"{table}_{index}") if dialect == "sqlite" else (f"{table}_{index}",)
         slots[f"{index}_index"] = ".".join(identifier(part) for part in parts)
-    return templates("raceproof.inbox", f"{dialect}.sql")["inbox.table"].prepare(slots, "dollar").text
+    found = templates("raceproof.inbox", f"{dialect}.sql")
+    names = ("inbox.table", "inbox.index.work", "inbox.index.line", "inbox.index.ended")
+    return [found[name].prepare(slots, "dollar").text for name in names]

@@ -27,13 +27,19 @@ history_columns = (
 
 def history_ddl(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> str:
     """The DDL of the history that this lifecycle declares; empty if it declares none."""
+    return "\n".join(history_statements(of, dialect))
+
+
+def history_statements(of: type[Lifecycle[Any]] | Spec[Any], dialect: Dialect) -> list[str]:
+    """The same as a list, one statement each."""
     need_sql(dialect)
     spec = spec_of(of)
     if spec.history is None:
-        return ""
+        return []
     *schema, table = split_qualified(spec.history.table)
     slots = {"history": qualified(spec.history.table), "bare": identifier(table)}
     slots["index"] = identifier(f"{table}_by_key")
     # an index is where its table is: PostgreSQL says so by the table, SQLite by the index
     slots["index_in_schema"] = ".".join(identifier(part) for part in (*schema, f"{table}_by_key"))
-    return templates("raceproof.schema", f"{dialect}.sql")["history"].prepare(slots, "dollar").text
+    found = templates("raceproof.schema", f"{dialect}.sql")
+    return [found[name].prepare(slots, "dollar").text for name in ("history", "history.index")]

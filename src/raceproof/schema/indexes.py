@@ -1,7 +1,7 @@
 """The indexes that claims and attempts want, as DDL for the user to run.
 
-On PostgreSQL an index for a claim is made CONCURRENTLY, which holds up no writer but cannot be done inside a transaction; in
-a migration that makes the table itself, leave that word out.
+On PostgreSQL an index for a claim is made CONCURRENTLY, which holds up no writer but cannot be done inside a transaction.
+Migrations usually run in one: there, `raceproof.ddl` leaves that word out.
 """
 
 import hashlib
@@ -37,12 +37,13 @@ def attempt_index_ddl(attempts: Attempts, dialect: Dialect) -> str:
     return templates("raceproof.attempts", f"{dialect}.sql")["attempt.index"].prepare(slots, "dollar").text
 
 
-def claim_indexes(claim: Claimable[Any], dialect: Dialect) -> dict[str, str]:
+def claim_indexes(claim: Claimable[Any], dialect: Dialect, concurrently: bool = True) -> dict[str, str]:
     """The same one by one: `search`, and `line` for a serial claim."""
     need_sql(dialect)
-    found = {"search": _claim_index(claim, dialect, (claim.name,), search_columns(claim))}
+    found = {"search": _claim_index(claim, dialect, (claim.name,), search_columns(claim), concurrently)}
     if claim.serial is not None:
-        found["line"] = _claim_index(claim, dialect, (claim.name, "line"), line_columns(claim))
+        line = line_columns(claim)
+        found["line"] = _claim_index(claim, dialect, (claim.name, "line"), line, concurrently)
     return found
 
 
@@ -60,7 +61,7 @@ def line_columns(claim: Claimable[Any]) -> list[str]:
 
 
 def _claim_index(
-    claim: Claimable[Any], dialect: Dialect, names: Sequence[str], columns: Sequence[str]
+    claim: Claimable[Any], dialect: Dialect, names: Sequence[str], columns: Sequence[str], concurrently: bool
 ) -> str:
     spec = claim.lifecycle
     listed = [
@@ -71,6 +72,7 @@ def _claim_index(
         **declared(spec),
         **_names(spec.table, names, dialect),
         "index_columns": ", ".join(listed),
+        "concurrently": " CONCURRENTLY" if concurrently else "",
         "open": sql.statuses(claim.open),
     }
     return templates("raceproof.claims", f"{dialect}.sql")["claim.index"].prepare(slots, "dollar").text

@@ -13,6 +13,8 @@ CREATE TABLE IF NOT EXISTS {history} (
     call      text,
     at        timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+
+-- name: history.index
 CREATE INDEX IF NOT EXISTS {index} ON {history} (lifecycle, key, id);
 
 -- One page of the history, in the order in which it was written: its end, its rows, how many are old, how many of those ours.

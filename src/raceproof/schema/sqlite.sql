@@ -13,6 +13,8 @@ CREATE TABLE IF NOT EXISTS {history} (
     call      TEXT,
     at        TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now'))
 );
+
+-- name: history.index
 CREATE INDEX IF NOT EXISTS {index_in_schema} ON {bare} (lifecycle, key, id);
 
 -- One page of the history, in the order in which it was written: its end, its rows, how many are old, how many of those ours.

@@ -3,7 +3,7 @@
 from raceproof.verify.catalog import Catalog
 from raceproof.verify.finding import Finding, Trial
 from raceproof.verify.programs import Beside, try_matrix, verify
-from raceproof.verify.things import has_index, no_index, table_findings
+from raceproof.verify.things import has_index, no_index, table_findings, table_repairs
 
 __all__ = [
     "Beside",
@@ -13,6 +13,7 @@ __all__ = [
     "has_index",
     "no_index",
     "table_findings",
+    "table_repairs",
     "try_matrix",
     "verify",
 ]

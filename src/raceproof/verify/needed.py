@@ -1,11 +1,13 @@
 """The tables that declared things need, column by column, and the DDL for what is missing."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from raceproof.attempts import Attempts
+from raceproof.declared_claims import claim_roles
 from raceproof.deliveries import Delivery
 from raceproof.forms import Columns, Timestamp
-from raceproof.inbox import Inbox, inbox_ddl
+from raceproof.inbox import Inbox, inbox_statements
 from raceproof.leases import Lease, lease_ddl
 from raceproof.quoting import identifier, literal, qualified
 from raceproof.schema import history_columns
@@ -89,14 +91,32 @@ def _of_claim(claim: Claimable[Any], known: Needed) -> Needed:
     return found | {column: "text" for column in others if column not in {**known, **found}}
 
 
-def adding(thing: Tabled, missing: list[str], dialect: str) -> list[str]:
+def written_columns(thing: Tabled) -> list[str]:
+    """The columns that the library itself writes; the others have values and types that only the user knows."""
+    match thing:
+        case Spec():
+            found = [stamp for one in thing.moves.values() for stamp in one.stamp]
+            found += [column for column in (thing.revision, thing.fence) if column]
+            for claim in thing.claims.values():
+                found += [column for column, _ in claim_roles(claim)]
+            return list(dict.fromkeys(found))
+        case Attempts():
+            return [thing.started] if thing.started else []
+        case Delivery():
+            return [column for column in columns_of(thing) if column not in thing.key_columns]
+        case _:
+            return list(columns_of(thing))
+
+
+def adding(thing: Tabled, missing: Iterable[str], dialect: str, unless_there: bool = False) -> list[str]:
     """The statements that add columns; a status begins where the lifecycle begins."""
     needed, types = columns_of(thing), _TYPES[dialect]
     first = {}
     if isinstance(thing, Spec):
         first[thing.column] = f" NOT NULL DEFAULT {literal(str(thing.initial[0]))}"
+    add = "ADD COLUMN IF NOT EXISTS" if unless_there else "ADD COLUMN"
     return [
-        f"ALTER TABLE {qualified(table_of(thing))} ADD COLUMN {identifier(column)} "
+        f"ALTER TABLE {qualified(table_of(thing))} {add} {identifier(column)} "
         f"{types[needed[column]]}{first.get(column, '')};"
         for column in missing
     ]
@@ -105,9 +125,9 @@ def adding(thing: Tabled, missing: list[str], dialect: str) -> list[str]:
 def creating(thing: Spec[Any] | Delivery | Lease | Inbox, dialect: str) -> list[str]:
     """The table; of a lifecycle or a delivery with what is declared and no more, for the rest of it is the user's."""
     if isinstance(thing, Lease):
-        return statements(lease_ddl(dialect, thing.table))
+        return [lease_ddl(dialect, thing.table)]
     if isinstance(thing, Inbox):
-        return statements(inbox_ddl(dialect, thing))
+        return inbox_statements(dialect, thing)
     types, lines = _TYPES[dialect], []
     for column, kind in columns_of(thing).items():
         needed = " NOT NULL" if column in (*thing.key_columns, getattr(thing, "column", None)) else ""
@@ -115,8 +135,3 @@ def creating(thing: Spec[Any] | Delivery | Lease | Inbox, dialect: str) -> list[
     keys = ", ".join(identifier(column) for column in thing.key_columns)
     body = ",\n".join((*lines, f"    PRIMARY KEY ({keys})"))
     return [f"CREATE TABLE {qualified(thing.table)} (\n{body}\n);"]
-
-
-def statements(ddl: str) -> list[str]:
-    """DDL of ours, which has no bodies with semicolons, one statement after the other."""
-    return [f"{one};" for one in ddl.strip().removesuffix(";").split(";\n")]

@@ -19,6 +19,7 @@ from raceproof.verify.claims import (
 )
 from raceproof.verify.finding import Finding, Trial, all_changes
 from raceproof.verify.kinds import number_findings, time_findings
+from raceproof.verify.needed import adding
 
 _TEMPLATES = templates("raceproof.verify", "postgres.sql")
 _AFTER_EACH_INSERT_OR_UPDATE = (
@@ -210,10 +211,8 @@ def _columns(spec: Spec[Any], columns: dict[str, str]) -> Iterator[Finding]:
     wanted |= {column for column in (spec.revision, spec.fence) if column} | claim_columns(spec)
     missing = sorted(wanted - set(columns))
     if missing:
-        adding = "".join(
-            f" ALTER TABLE {qualified(spec.table)} ADD COLUMN {identifier(column)} …;" for column in missing
-        )
-        yield Finding("error", f"table {spec.table} lacks {', '.join(missing)}", "", adding.strip())
+        repair = "\n".join(adding(spec, missing, "postgres"))
+        yield Finding("error", f"table {spec.table} lacks {', '.join(missing)}", "", repair)
     else:
         yield Finding("ok", f"table {spec.table} has all declared columns")
     numbers = {column for column in (spec.revision, spec.fence) if column} | counting_columns(spec)

@@ -15,6 +15,7 @@ from raceproof.spec import History, Spec
 from raceproof.statement import Prepared, Program, Style, templates
 from raceproof.verify.claims import Index, claim_columns, index_findings
 from raceproof.verify.finding import Finding, Trial, all_changes
+from raceproof.verify.needed import adding
 
 _TEMPLATES = templates("raceproof.verify", "sqlite.sql")
 _WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
@@ -84,10 +85,8 @@ class SqliteVerify:
         wanted = {*spec.key_columns, spec.column, *written} | {c for c in (spec.revision, spec.fence) if c}
         wanted |= claim_columns(spec)
         if missing := sorted(wanted - names):
-            adding = " ".join(
-                f"ALTER TABLE {qualified(spec.table)} ADD COLUMN {identifier(column)};" for column in missing
-            )
-            return Finding("error", f"table {spec.table} lacks {', '.join(missing)}", "", adding)
+            repair = "\n".join(adding(spec, missing, "sqlite"))
+            return Finding("error", f"table {spec.table} lacks {', '.join(missing)}", "", repair)
         return Finding("ok", f"table {spec.table} has all declared columns")
 
     def _key(self, unique: list[set[str]]) -> Finding:

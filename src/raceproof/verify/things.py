@@ -20,26 +20,31 @@ _WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 
 def table_findings(catalog: Catalog, thing: Tabled) -> Program[list[Finding]]:
     """The table is there, with its columns; on PostgreSQL they can keep what is written there."""
+    return [finding for finding, _ in (yield from table_repairs(catalog, thing))]
+
+
+def table_repairs(catalog: Catalog, thing: Tabled) -> Program[list[tuple[Finding, list[str]]]]:
+    """The same, each with the statements that repair it."""
     name = table_of(thing)
     there = yield from catalog.columns(name)
     if not there:
         if isinstance(thing, Attempts):  # told with its lifecycle
             return []
-        made = "\n".join(creating(thing, catalog.dialect))  # type: ignore[arg-type]
-        return [Finding("error", f"table {name} does not exist", "", made)]
+        made = creating(thing, catalog.dialect)  # type: ignore[arg-type]
+        return [(Finding("error", f"table {name} does not exist", "", "\n".join(made)), made)]
     found = [_missing(thing, there, catalog.dialect)]
     if catalog.dialect == "postgres" and not isinstance(thing, Spec):
-        found += _kinds(thing, there)
+        found += [(one, [one.repair] if one.repair else []) for one in _kinds(thing, there)]
     return found
 
 
-def _missing(thing: Tabled, there: Mapping[str, str], dialect: str) -> Finding:
+def _missing(thing: Tabled, there: Mapping[str, str], dialect: str) -> tuple[Finding, list[str]]:
     name = table_of(thing)
     needed = own_columns_of(thing) if isinstance(thing, Attempts) else columns_of(thing)
     if missing := [column for column in needed if column not in there]:
-        repair = "\n".join(adding(thing, missing, dialect))
-        return Finding("error", f"table {name} lacks {', '.join(missing)}", "", repair)
-    return Finding("ok", f"table {name} has all declared columns")
+        repair = adding(thing, missing, dialect)
+        return Finding("error", f"table {name} lacks {', '.join(missing)}", "", "\n".join(repair)), repair
+    return Finding("ok", f"table {name} has all declared columns"), []
 
 
 def _kinds(thing: Tabled, there: Mapping[str, str]) -> Iterator[Finding]:

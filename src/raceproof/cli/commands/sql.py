@@ -5,21 +5,27 @@ from typing import Any, cast
 
 import click
 
-from raceproof import Attempts, Delivery, Inbox, Lease, Schedules, inbox_ddl, lease_ddl, schedule_ddl
+from raceproof import Inbox, Schedules
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, url_option
+from raceproof.cli.preparing import (
+    Existing,
+    Other,
+    dropped_parts,
+    existing_columns,
+    lifecycle_parts,
+    other_parts,
+)
 from raceproof.cli.programs import Asked, statements_for
 from raceproof.cli.statements import Shown, statements_of
+from raceproof.cli.stores import open_store
 from raceproof.cli.things import BESIDE, WORDS, Target, find_declared
-from raceproof.guard import drop_ddl, guard_ddl
 from raceproof.moves.redis import RedisMoves
-from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
 from raceproof.schema.history import Dialect
 from raceproof.spec import Spec
 
 _OTHERS = (*BESIDE, Schedules)
-Other = Delivery | Attempts | Lease | Inbox | Schedules
 
 
 @click.command(
@@ -27,6 +33,7 @@ Other = Delivery | Attempts | Lease | Inbox | Schedules
 Examples:
   raceproof sql --app shop.models | psql shop
   raceproof sql --app shop.models --guards > migrations/0007_guards.sql
+  raceproof sql --app shop.models --missing --url sqlite:///shop.db | sqlite3 shop.db
   raceproof sql --app shop.models Order --statements --dialect sqlite
   raceproof sql --app shop.models --drop-guards | psql shop
   raceproof sql --schedules | psql shop"""
@@ -46,6 +53,11 @@ Examples:
 @click.option(
     "--schedules", is_flag=True, help="Also the table of schedules, where no Schedules is declared."
 )
+@click.option(
+    "--missing",
+    is_flag=True,
+    help="Look at the database, and print only those columns that its tables lack.",
+)
 @click.option("--statements", is_flag=True, help="Also the finished statements of each call.")
 @debug_option
 def sql(
@@ -56,14 +68,19 @@ def sql(
     guards: bool,
     drop_guards: bool,
     schedules: bool,
+    missing: bool,
     statements: bool,
 ) -> None:
-    """Print the DDL and the statements. Needs no database.
+    """Print the DDL and the statements. Needs no database, except for --missing.
 
     TARGET is a lifecycle, with its claims, a Delivery, an Attempts, a Lease, an Inbox or a Schedules; without one, all
     that are declared. An index is made CONCURRENTLY on PostgreSQL, so not inside a transaction.
 
-    The DDL is safe to run again. Nothing is ever run for you: read it, then pipe it where it belongs.
+    The columns of your tables are added unless they exist; for SQLite, which cannot do that, they are printed as comments.
+    Rows in work that never had a lease get one that begins now: without it, new workers take them from the old ones at
+    once.
+
+    Everything is safe to run again. Nothing is ever run for you: read it, then pipe it where it belongs.
     """
     specs, others = find_declared(apps, names, _OTHERS) if apps or names or not schedules else ([], [])
     if schedules and not any(isinstance(other.thing, Schedules) for other in others):
@@ -73,37 +90,49 @@ def sql(
         raise click.UsageError("Redis has no triggers, so it has no guards.")
     if drop_guards and (guards or statements):
         raise click.UsageError("--drop-guards prints nothing else.")
+    existing = _looked_at(location, kind, [*specs, *(other.thing for other in others)]) if missing else None
     printed: set[tuple[str, str]] = set()
     for spec in specs:
         click.echo(_comment(f"{spec} · {spec.table}.{spec.column} · declaration {spec.hash} · {kind}"))
-        _print(_parts(spec, kind, guards, drop_guards, statements), printed)
+        _print(_parts(spec, kind, guards, drop_guards, statements, existing), printed)
     for other in [] if drop_guards else others:
         click.echo(_comment(f"{other.name} · {WORDS[type(other.thing)]} · {kind}"))
-        _print(_other_parts(other.thing, kind, statements), printed)
+        _print(_other_parts(other.thing, kind, statements, existing), printed)
+
+
+def _looked_at(location: Location | None, kind: str, things: list[Any]) -> Existing:
+    if kind == "redis":
+        raise click.UsageError("Redis has no columns, so --missing has nothing to look for.")
+    with open_store(location) as store:
+        if store.dialect != kind:
+            raise click.UsageError(
+                f"--missing looks at the database, which is {store.dialect}: leave out --dialect."
+            )
+        return existing_columns(store, things)
 
 
 def _print(parts: Iterable[tuple[str, str]], printed: set[tuple[str, str]]) -> None:
     for part in parts:
         if part not in printed:  # lifecycles may share a history, and all share their scripts
-            click.echo(f"{_comment(part[0])}\n{part[1].rstrip()}\n")
+            click.echo("\n".join(filter(None, (_comment(part[0]), part[1].rstrip()))) + "\n")
         printed.add(part)
 
 
 def _parts(
-    spec: Spec[Any], kind: str, guards: bool, drop_guards: bool, statements: bool
+    spec: Spec[Any],
+    kind: str,
+    guards: bool,
+    drop_guards: bool,
+    statements: bool,
+    existing: Existing | None,
 ) -> Iterator[tuple[str, str]]:
     """Titles and texts, in the order in which they are to be run."""
     if kind == "redis":
         yield "no schema", _keys(spec)
     elif drop_guards:
-        yield "take the guards away", drop_ddl(spec, cast(Dialect, kind))
+        yield from dropped_parts(spec, cast(Dialect, kind))
     else:
-        if history := history_ddl(spec, cast(Dialect, kind)):
-            yield f"history of moves, {spec.history.table if spec.history else ''}", history
-        for claim in spec.claims.values():
-            yield f"{claim}: index", claim_index_ddl(claim, cast(Dialect, kind))
-        if guards:
-            yield "guards: only declared moves are possible", guard_ddl(spec, cast(Dialect, kind))
+        yield from lifecycle_parts(spec, cast(Dialect, kind), guards, existing)
     if statements:
         for move in spec.moves.values():
             for shown in statements_of(move, kind):
@@ -112,20 +141,12 @@ def _parts(
             yield from _shown_parts(claim, kind)
 
 
-def _other_parts(thing: Other, kind: str, statements: bool) -> Iterator[tuple[str, str]]:
+def _other_parts(
+    thing: Other, kind: str, statements: bool, existing: Existing | None
+) -> Iterator[tuple[str, str]]:
     """The same for what is not a lifecycle."""
     if kind != "redis":
-        match thing:
-            case Attempts():
-                yield f"{thing}: at most one is open", attempt_index_ddl(thing, cast(Dialect, kind))
-            case Lease():
-                yield f"leases, {thing.table}", lease_ddl(kind, thing.table)
-            case Inbox():
-                yield f"{thing}", inbox_ddl(kind, thing)
-            case Schedules():
-                yield f"schedules, {thing.table}", schedule_ddl(kind, thing)
-            case Delivery():
-                pass
+        yield from other_parts(thing, cast(Dialect, kind), existing)
     if not statements:
         return
     if isinstance(thing, Schedules):
