@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from raceproof import guard_ddl, spec_of
+from raceproof import Lifecycle, guard_ddl, move, spec_of
+from raceproof.doctor import diagnose
 from raceproof.doctor.pasting import sqlite_constant
 from raceproof.testing import PostgresServer
 from tests.doctor.conftest import APP, Ill
-from tests.doctor.declared import Job
+from tests.doctor.declared import Job, Stage
 from tests.doctor.test_rows import plant, without_guards
 
 ODD = [
@@ -203,6 +204,22 @@ def test_overrides_that_were_left_behind_are_found_and_removed(three: Ill) -> No
     assert not found.repair.safe
     three.is_cured(found)
     is_guarded(three)
+
+
+class Box(Lifecycle[Stage], table="ill_boxes", key="id", tenant="shop", history="ill_history"):
+    start = move(Stage.QUEUED, to=Stage.RUNNING)
+    finish = move(Stage.RUNNING, to=Stage.DONE)
+    bury = move(Stage.QUEUED, to=Stage.DEAD)
+
+
+def test_an_override_is_not_shown_to_a_store_of_one_tenant(ill_sqlite: Ill) -> None:
+    """It may have been meant for a row of another; that there is one is reported all the same."""
+    ill_sqlite.run("CREATE TABLE ill_boxes (shop text, id text, status text, PRIMARY KEY (shop, id))")
+    ill_sqlite.raw.executescript(guard_ddl(spec_of(Box), "sqlite"))
+    ill_sqlite.run("INSERT INTO raceproof_override VALUES ('Box', 'ann', 'of shop red')")
+    for store, shown in ((ill_sqlite.db, 1), (ill_sqlite.db.for_tenant("blue"), 0)):
+        (problem,) = diagnose(store, Box).problems
+        assert (problem.check, len(problem.evidence)) == ("guard", shown)
 
 
 def test_guards_pasted_from_the_screen_are_those_that_are_declared(

@@ -8,7 +8,7 @@ from typing import Any
 
 from raceproof.doctor.finding import Problem, Subject, sql
 from raceproof.doctor.patient import Patient
-from raceproof.guard import override_table
+from raceproof.guard.ddl import override_table
 from raceproof.quoting import literal
 from raceproof.spec import Spec
 from raceproof.statement import Program, templates
@@ -23,7 +23,9 @@ def left_behind(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[
     rows = yield patient.text("doctor.overrides", slots).bind({"lifecycle": spec.name})
     if not rows:
         return []
-    evidence = tuple({"actor": actor, "reason": reason} for actor, reason in rows)
+    # an override does not say whose row it was meant for, so a store of one tenant is not shown it
+    shown = rows if patient.whose(spec) is None else ()
+    evidence = tuple({"actor": actor, "reason": reason} for actor, reason in shown)
     what = f"an override was left behind: the guards will let the next undeclared change of a {spec.name} through"
     remove = templates("raceproof.doctor", "sqlite.sql")["repair.excused"].prepare(slots, "dollar").text
     return [Problem("guard", "error", subject.name, what, evidence, repair=sql(remove))]

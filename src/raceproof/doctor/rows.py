@@ -9,7 +9,8 @@ from raceproof.doctor.finding import Problem, Repair, Subject, command, sql
 from raceproof.doctor.pasting import sqlite_constant
 from raceproof.doctor.patient import Patient
 from raceproof.doctor.work import as_argument
-from raceproof.guard import drop_ddl, guard_ddl, guard_name, override_table
+from raceproof.guard import drop_ddl, guard_ddl, guard_name
+from raceproof.guard.ddl import override_table
 from raceproof.moves.request import KeyParts, key_text
 from raceproof.moves.tenants import row_of_tenant
 from raceproof.quoting import identifier, literal, qualified

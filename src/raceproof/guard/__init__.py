@@ -5,13 +5,6 @@ it says an override, and then the history keeps who and why. Not promised: a DEL
 triggers. Without a history there is nowhere to record an override, so there is none.
 """
 
-from raceproof.guard.ddl import (
-    drop_ddl,
-    drop_statements,
-    guard_ddl,
-    guard_name,
-    guard_statements,
-    override_table,
-)
+from raceproof.guard.ddl import drop_ddl, drop_statements, guard_ddl, guard_name, guard_statements
 
-__all__ = ["drop_ddl", "drop_statements", "guard_ddl", "guard_name", "guard_statements", "override_table"]
+__all__ = ["drop_ddl", "drop_statements", "guard_ddl", "guard_name", "guard_statements"]
