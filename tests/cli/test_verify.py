@@ -43,6 +43,36 @@ def test_a_warning_is_a_problem_only_with_strict(cli: Cli, sqlite_url: str) -> N
     assert cli("verify", "--app", APP, "--url", sqlite_url, "--strict").exit_code == 6
 
 
+def test_guards_can_be_required(cli: Cli, sqlite_url: str) -> None:
+    """In CI, say; what is missing ends with 6 and is told with its repair."""
+    result = cli("verify", "--app", APP, "--url", sqlite_url, "Job", "--guards")
+    assert (result.exit_code, "✗ no guards" in result.stdout) == (6, True)
+    assert "raceproof sql --guards --dialect sqlite" in result.stdout
+    execute(sqlite_url, guard_ddl(spec_of(Job), "sqlite"))
+    assert cli("verify", "--app", APP, "--url", sqlite_url, "Job", "--guards").exit_code == 0
+
+
+def test_guards_of_one_lifecycle_make_those_of_the_others_required(cli: Cli, sqlite_url: str) -> None:
+    """Unless the caller says that none are wanted."""
+    execute(sqlite_url, guard_ddl(spec_of(Job), "sqlite"))
+    assert cli("verify", "--app", APP, "--url", sqlite_url, "Ticket").exit_code == 6
+    assert (
+        cli("verify", "--app", APP, "--url", sqlite_url, "Ticket", "--no-guards", "--strict").exit_code == 0
+    )
+
+
+def test_a_table_that_a_migration_made_again_lacks_its_guards(cli: Cli, sqlite_url: str) -> None:
+    """As Django does it on SQLite for a changed field: a copy, a DROP that takes the triggers along, and a new name."""
+    execute(sqlite_url, guard_ddl(spec_of(Job), "sqlite"))
+    execute(
+        sqlite_url,
+        "CREATE TABLE new__jobs (id integer PRIMARY KEY, status text NOT NULL, attempts integer NOT NULL);"
+        "INSERT INTO new__jobs SELECT * FROM jobs; DROP TABLE jobs; ALTER TABLE new__jobs RENAME TO jobs",
+    )
+    result = cli("verify", "--app", APP, "--url", sqlite_url, "Job")
+    assert (result.exit_code, "drops its triggers" in result.stdout) == (6, True)
+
+
 @pytest.mark.parametrize("output", ["json", "jsonl"])
 def test_the_matrix_finds_guards_that_decide_wrongly(cli: Cli, sqlite_url: str, output: str) -> None:
     """Guards that were edited by hand accept what is not declared; the trial says which change it is."""

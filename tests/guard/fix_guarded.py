@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from raceproof import Lifecycle, Spec, Store, bind
-from raceproof.guard import drop_ddl, guard_ddl
+from raceproof.guard import drop_ddl, drop_statements, guard_ddl
 from tests.contract.grounds import Caller, PostgresGround, SqlGround, SqliteGround
 from tests.contract.orders import DECLARATION, orders
 
@@ -42,6 +42,12 @@ class Guarded:
 
     def drop(self, order: Spec[str]) -> None:
         self.script(drop_ddl(order, self.dialect))
+
+    def drop_triggers(self, order: Spec[str]) -> None:
+        """As a migration does it that knows nothing of us: what does not hang on the table stays."""
+        for statement in drop_statements(order, self.dialect):
+            if statement.startswith("DROP TRIGGER"):
+                self.script(statement)
 
     def guarded(self, order: Spec[str] | None = None, types: dict[str, str] | None = None) -> Spec[str]:
         """A table with its guards and a row at every status, `at-NEW` and so on, put there before the guards."""

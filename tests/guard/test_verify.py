@@ -156,6 +156,24 @@ def test_missing_guards_are_a_warning(at: Guarded) -> None:
     assert (found.level, found.what.partition(":")[0]) == ("warning", "no guards")
 
 
+def test_missing_guards_are_an_error_where_another_lifecycle_has_some(at: Guarded) -> None:
+    """A database that uses guards has hardly left this table out on purpose."""
+    at.guarded(orders(history=True, name="Guarded"))
+    other = at.table(orders(history=True, name="Forgotten"))
+    found = the_problem(at, other)
+    assert (found.level, found.what.partition(":")[0]) == ("error", "no guards")
+    assert "raceproof_guard_guarded" in found.evidence
+
+
+def test_guards_that_were_dropped_without_us_are_an_error(at: Guarded) -> None:
+    """Something of them is left, so they were wanted; without a word from us they are not given up."""
+    order = at.guarded(orders(history=True, name="Dropped"))
+    at.drop_triggers(order)
+    found = the_problem(at, order)
+    assert (found.level, found.what.partition(":")[0]) == ("error", "no guards")
+    assert "this database uses guards" in found.evidence
+
+
 def test_guards_of_another_declaration_are_found(at: Guarded) -> None:
     """The declaration has a new move, the database does not know yet."""
     order = at.guarded()

@@ -1,9 +1,12 @@
 """What a check found: with the evidence, and what to do about it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from raceproof.spec import Spec
+
+NO_GUARDS = "no guards: raw SQL can take a row anywhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,17 @@ def all_changes(spec: Spec[Any]) -> list[tuple[str | None, str, bool]]:
     initial = {str(status) for status in spec.initial}
     firsts: list[tuple[str | None, str, bool]] = [(None, status, status in initial) for status in statuses]
     return firsts + [(b, a, (b, a) in pairs) for b in statuses for a in statuses if a != b]
+
+
+def no_guards(dialect: str, in_use: Sequence[str]) -> Finding:
+    """A lifecycle without guards; where others have some, or this one had, they were hardly left out on purpose."""
+    repair = f"raceproof sql --guards --dialect {dialect}"
+    if not in_use:
+        return Finding("warning", NO_GUARDS, "", repair)
+    evidence = f"this database uses guards: {', '.join(in_use)} exists"
+    if dialect == "sqlite":
+        evidence += "; a migration that makes a table again drops its triggers"
+    return Finding("error", NO_GUARDS, evidence, repair)
 
 
 def no_table(spec: Spec[Any]) -> Finding:

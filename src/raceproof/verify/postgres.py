@@ -17,7 +17,7 @@ from raceproof.verify.claims import (
     timed_columns,
     timed_fences,
 )
-from raceproof.verify.finding import Finding, Trial, all_changes
+from raceproof.verify.finding import Finding, Trial, all_changes, no_guards
 from raceproof.verify.kinds import number_findings, time_findings
 from raceproof.verify.needed import adding
 
@@ -122,7 +122,8 @@ class PostgresVerify:
         rows = yield self._text("verify.guard").bind(values)
         repair = "raceproof sql --guards --dialect postgres"
         if not rows:
-            return [Finding("warning", "no guards: raw SQL can take a row anywhere", "", repair)]
+            in_use = yield self._text("verify.guarded").bind({"relation": relation})
+            return [no_guards("postgres", [name for (name,) in in_use])]
         enabled, kind, whole, text = rows[0]
         if enabled not in ("O", "A"):
             enable = f"ALTER TABLE {qualified(spec.table)} ENABLE TRIGGER {identifier(guard_name(spec))};"

@@ -72,6 +72,15 @@ JOIN pg_proc p ON p.oid = t.tgfoid
 WHERE t.tgrelid = {$relation}::bigint::oid
   AND t.tgname = {$trigger}::text
 
+-- The guards of other lifecycles beside this table, and functions whose triggers were dropped.
+-- name: verify.guarded
+SELECT p.proname::text
+FROM pg_proc p
+JOIN pg_class c ON c.relnamespace = p.pronamespace
+WHERE c.oid = {$relation}::bigint::oid
+  AND starts_with(p.proname::text, 'raceproof_guard_')
+ORDER BY 1
+
 -- name: trial.table
 CREATE TEMP TABLE raceproof_trial ON COMMIT DROP AS
 SELECT {columns} FROM {table} WITH NO DATA

@@ -1,6 +1,7 @@
 """`raceproof verify`: does the database still fit the declaration?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import click
@@ -15,6 +16,7 @@ from raceproof.cli.stores import open_store
 from raceproof.cli.things import BESIDE, WORDS, Target, find_declared
 from raceproof.spec import Spec
 from raceproof.verify import Beside, Finding, Trial
+from raceproof.verify.finding import NO_GUARDS
 from raceproof.verify.needed import table_of
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "bold red"}
@@ -41,6 +43,7 @@ class Report(NamedTuple):
 Examples:
   raceproof verify --app shop.models --url postgresql://localhost/shop
   raceproof verify --app shop.models Order --matrix
+  raceproof verify --app shop.models --guards
   raceproof verify --app shop.models -o jsonl | jq 'select(.level == "error")'
 
 \b
@@ -54,6 +57,11 @@ Exit code 6 if there are problems."""
     is_flag=True,
     help="Try every change of status against the guards, on rows that are never kept.",
 )
+@click.option(
+    "--guards/--no-guards",
+    default=None,
+    help="Whether a lifecycle must have guards.  [default: yes if any guards are found beside its table]",
+)
 @click.option("--strict", is_flag=True, help="A warning is a problem too.")
 @output_option("table", "json", "jsonl")
 @debug_option
@@ -64,6 +72,7 @@ def verify(
     apps: tuple[str, ...],
     location: Location | None,
     matrix: bool,
+    guards: bool | None,
     strict: bool,
     output: str,
 ) -> None:
@@ -72,10 +81,13 @@ def verify(
     Columns, statuses, key, history and guards are looked at, nothing is written. Each finding comes with its evidence
     and with what repairs it. TARGET is a lifecycle, a Delivery, an Attempts, a Lease or an Inbox; without one, all that
     are declared.
+
+    Missing guards are a problem with --guards, and also without it where the database has guards of another lifecycle, or
+    what is left of dropped ones. With --no-guards they are never one.
     """
     specs, others = find_declared(apps, names)
     with open_store(location) as store:
-        reports = [_examine(store, spec, matrix) for spec in specs]
+        reports = [_examine(store, spec, matrix, guards) for spec in specs]
         reports += [_examine_beside(store, other) for other in others]
     match output:
         case "json":
@@ -89,8 +101,8 @@ def verify(
         context.exit(ExitCode.PROBLEMS)
 
 
-def _examine(store: Store, spec: Spec[Any], matrix: bool) -> Report:
-    findings = store.verify(spec)
+def _examine(store: Store, spec: Spec[Any], matrix: bool, guards: bool | None) -> Report:
+    findings = [_required(one, guards) for one in store.verify(spec)]
     trials: list[Trial] = []
     if matrix:
         try:
@@ -98,6 +110,13 @@ def _examine(store: Store, spec: Spec[Any], matrix: bool) -> Report:
         except CallError as error:
             findings.append(Finding("error", "the matrix cannot be tried", str(error)))
     return Report("lifecycle", spec.name, f"{spec.table}.{spec.column}", findings, trials, spec.hash)
+
+
+def _required(one: Finding, guards: bool | None) -> Finding:
+    """Missing guards as serious as the caller wants them to be."""
+    if guards is None or one.what != NO_GUARDS:
+        return one
+    return replace(one, level="error") if guards else Finding("ok", "no guards, and none are wanted")
 
 
 def _examine_beside(store: Store, target: Target[Beside]) -> Report:
