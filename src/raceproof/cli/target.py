@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from raceproof import Attempts, Claimable, DeclarationError, Inbox, Lifecycle, Move, Spec
+from raceproof.cli.django_project import set_up_after, set_up_django
 from raceproof.cli.ends import Failure
 
 Lifecycles = dict[str, Spec[Any]]
@@ -89,7 +90,10 @@ def import_app(name: str, asked: str | None = None) -> ModuleType:
         sys.path.insert(0, os.getcwd())
     try:
         with redirect_stdout(sys.stderr):
-            return importlib.import_module(name)
+            set_up_django(asked)
+            return _imported(name, asked)
+    except Failure:
+        raise
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
             raise click.UsageError(
@@ -101,6 +105,15 @@ def import_app(name: str, asked: str | None = None) -> ModuleType:
             f"{asked}: importing it failed: {type(error).__name__}: {error}",
             advice="`raceproof --debug …` shows where.",
         ) from error
+
+
+def _imported(name: str, asked: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        if not set_up_after(error, asked):
+            raise
+        return importlib.import_module(name)
 
 
 def _found_in(thing: Any, app: str) -> list[Spec[Any]]:
