@@ -26,6 +26,7 @@ from raceproof.intake import Arrival
 from raceproof.leases import Lease, lease_ddl
 from raceproof.lifecycle import Lifecycle
 from raceproof.lua import constants_of
+from raceproof.migrations import backfill
 from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
 from raceproof.moves.request import request
 from raceproof.outcome import Claim
@@ -147,6 +148,7 @@ def ddl(what: str, dialect: Dialect) -> str:
         "history": lambda: history_ddl(_command(), dialect),
         "guards": lambda: guard_ddl(_command(), dialect),
         "claims": lambda: claim_index_ddl(_declared("jobs").Job.work, dialect),
+        "backfill": lambda: "\n".join(backfill(_declared("jobs").Job, dialect=dialect)),
         "attempts": lambda: attempt_index_ddl(_declared("logins").logins, dialect),
         "leases": lambda: lease_ddl(dialect),
         "inbox": lambda: inbox_ddl(dialect),
