@@ -1,19 +1,23 @@
 """From a declaration, by class or by dict, to a frozen `Spec`; what cannot work is refused here, all of it at once."""
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from raceproof.declared_claims import check_claims, check_shared_columns, claims_from_dict
 from raceproof.errors import DeclarationError
 from raceproof.predicate import Comparison, from_data, predicates
 from raceproof.problems import Problems, listed, mapping, names, one_name, pair, settings
 from raceproof.quoting import identifier, literal, qualified
+from raceproof.shown import did_you_mean
 from raceproof.spec import Claimable, Expiry, History, Move, Spec, is_seconds
 from raceproof.statuses import declared_statuses
 
 S = TypeVar("S", bound=str | Enum)
+F = TypeVar("F", bound=Callable[..., None])
 
 
 def build_spec(
@@ -166,6 +170,25 @@ def _reachable(initial: Iterable[str], moves: Mapping[str, Move[Any]]) -> set[st
         reached |= more
 
 
+def known_settings(declare: F) -> F:
+    """Refuse settings of a class that do not exist, and name the one that was probably meant."""
+    known = [
+        name for name, one in inspect.signature(declare).parameters.items() if one.kind is one.KEYWORD_ONLY
+    ]
+
+    @wraps(declare)
+    def checked(cls: type[Any], **given: Any) -> None:
+        for name in given:
+            if name not in known:
+                hint = did_you_mean(name, known, "{}=")
+                raise DeclarationError(f"lifecycle {cls.__name__}: there is no setting {name}={hint}")
+        if "table" not in given:
+            raise DeclarationError(f'lifecycle {cls.__name__}: table= is missing, as in table="orders"')
+        declare(cls, **given)
+
+    return cast(F, checked)
+
+
 _KEYS = frozenset(
     (
         "name",
@@ -214,7 +237,7 @@ def spec_from_dict(data: Mapping[str, Any]) -> Spec[str]:
         revision=data.get("revision"),
         fence=data.get("fence"),
         tenant=data.get("tenant"),
-        history=_history_from_dict(f"{what}: history", data["history"]) if data.get("history") else None,
+        history=_history_from_dict(f"{what}: history", data.get("history")),
         expires=Expiry(*pair(f"{what}: expires", data["expires"])) if "expires" in data else None,
     )
 
@@ -231,7 +254,22 @@ def _move_from_dict(what: str, data: Any) -> Move[str]:
     )
 
 
-def _history_from_dict(what: str, data: Any) -> History:
-    if isinstance(data, str):
-        return History(data)
-    return History(**settings(what, data, frozenset(("table", "losers"))))
+def _history_from_dict(what: str, data: Any) -> History | None:
+    if isinstance(data, Mapping) and data:
+        return History(**settings(what, data, frozenset(("table", "losers"))))
+    return declared_history(what, data or None)
+
+
+def declared_history(what: str, value: Any) -> History | None:
+    """A history by its table's name, as a History, or with True as the usual one."""
+    match value:
+        case None | False:
+            return None
+        case True:
+            return History()
+        case str():
+            return History(value)
+        case History():
+            return value
+        case _:
+            raise DeclarationError(f"{what} must be True, the name of a table or History(…), got {value!r}")

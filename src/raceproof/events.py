@@ -76,7 +76,7 @@ def log_to(logger: logging.Logger = log, level: int = logging.INFO) -> Callable[
     """Write one log line for each decision, as `[MOVE_MOVED] Command.ack 'c-42' …`; call what comes back to stop."""
 
     def line(event: Event) -> None:
-        tag = f"{event.operation}_{event.outcome}".upper()
+        tag = f"{event.operation}_{event.outcome}".upper().replace(" ", "_")
         logger.log(level, "[%s] %s by=%s", tag, event.answer, event.by or "-")
 
     return subscribe(line)

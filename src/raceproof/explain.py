@@ -14,6 +14,7 @@ from raceproof.errors import CallError
 from raceproof.look import HistoryEntry
 from raceproof.predicate import Comparison, Predicate
 from raceproof.secrecy import HIDDEN, is_secret
+from raceproof.shown import shown_key, shown_moment
 from raceproof.spec import Move, Spec
 from raceproof.statuses import text_of_status
 
@@ -82,7 +83,11 @@ class Explanation:
         return lines
 
     def _headline(self) -> str:
-        row = f"{self.lifecycle} {self.key!r}" if self.key is not None else f"The row of {self.lifecycle}"
+        row = (
+            f"{self.lifecycle} {shown_key(self.key)}"
+            if self.key is not None
+            else f"The row of {self.lifecycle}"
+        )
         match self.verdict:
             case "missing":
                 return f"{row} does not exist."
@@ -214,17 +219,16 @@ def _conditions(
     known = status in spec.status_of
     if not known:
         declared = ", ".join(spec.status_of)
-        yield Condition("its status is a declared one", False, f"it is {status}; declared are {declared}")
+        yield Condition("the status must be declared", False, f"it is {status}; declared are {declared}")
     if status in spec.terminal:
-        yield Condition("its status has a way out", False, f"{status} is terminal")
+        yield Condition("a move must lead out of its status", False, f"{status} is terminal")
     if not moves:
-        yield Condition("a move leads there", False, "none is declared; only a new row has this status")
+        yield Condition("a move must lead there", False, "none is declared; only a new row has this status")
     for move in moves:
         sources = " or ".join(move.sources)
         at_source = status in move.sources
-        yield Condition(
-            f"it is at {sources}", at_source, "" if at_source else f"it is at {status}", move.name
-        )
+        found = "" if at_source else f"the row is at {status}"
+        yield Condition(f"status {sources}", at_source, found, move.name)
         for guard in move.where:
             yield _guard(guard, row, move, hidden)
 
@@ -262,12 +266,14 @@ def _mark(held: bool | None) -> str:
 
 
 def _condition(one: Condition) -> str:
-    move = f"{one.move}: " if one.move else ""
-    return f"{move}{one.what}" + (f" ({one.found})" if one.found else "")
+    needed = f"{one.move} requires {one.what}" if one.move else one.what
+    if one.holds is None:
+        return f"{needed} ({one.found})"
+    return f"{needed}, but {one.found}" if one.found else needed
 
 
 def _told(entry: HistoryEntry) -> str:
     by = f"by {entry.actor} " if entry.actor else ""
     reason = f", because: {entry.reason}" if entry.reason else ""
     before = entry.before or "(new)"  # an override may have inserted it
-    return f"{by}at {entry.at:%Y-%m-%d %H:%M:%S} UTC: {entry.move}, {before} → {entry.after}{reason}"
+    return f"{by}at {shown_moment(entry.at)}: {entry.move}, {before} → {entry.after}{reason}"

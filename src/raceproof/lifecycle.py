@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
-from raceproof.declaration import build_spec, spec_from_dict
+from raceproof.declaration import build_spec, declared_history, known_settings, spec_from_dict
 from raceproof.declared_claims import claimable
 from raceproof.errors import CallError, DeclarationError
 from raceproof.forms import Form
@@ -100,6 +100,7 @@ class Lifecycle(Generic[S]):
 
     spec: ClassVar[Spec[Any]]
 
+    @known_settings
     def __init_subclass__(
         cls,
         *,
@@ -111,7 +112,7 @@ class Lifecycle(Generic[S]):
         revision: str | None = None,
         fence: str | None = None,
         tenant: str | None = None,
-        history: History | str | None = None,
+        history: History | str | bool | None = None,
         expires: Expiry | None = None,
     ) -> None:
         super().__init_subclass__()
@@ -130,7 +131,7 @@ class Lifecycle(Generic[S]):
             revision=revision,
             fence=fence,
             tenant=tenant,
-            history=History(history) if isinstance(history, str) else history,
+            history=declared_history(f"lifecycle {cls.__name__}: history", history),
             expires=expires,
         )
         for name, bound in (*cls.spec.moves.items(), *cls.spec.claims.items()):

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, ClassVar, Generic, Literal, NoReturn, Protocol, Self, TypeVar
 
 from raceproof.errors import RaceproofError
+from raceproof.shown import shown_key
 from raceproof.spec import Claimable, Move
 from raceproof.statuses import text_of_status as _text
 
@@ -115,7 +116,7 @@ class Moved(ReachedAnswer, Generic[S, R]):
 
     def __str__(self) -> str:
         fenced_off = f", and fenced off {self.fenced_off}" if self.fenced_off else ""
-        return f"{self.move} moved {self.key!r} from {_text(self.before)} to {self.move.target}{fenced_off}"
+        return f"{self.move} moved {shown_key(self.key)} from {_text(self.before)} to {self.move.target}{fenced_off}"
 
 
 _set_key, _set_move, _set_before, _set_revision, _set_row, _set_replayed, _set_fenced_off = (
@@ -144,7 +145,7 @@ class Already(ReachedAnswer, Generic[S]):
         return self.move.reaches
 
     def __str__(self) -> str:
-        return f"{self.move} found {self.key!r} at {self.move.target} already{_who(self.by)}"
+        return f"{self.move} found {shown_key(self.key)} at {self.move.target} already{_who(self.by)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +171,12 @@ class Refused(UnreachedAnswer, Generic[S]):
 
     def __str__(self) -> str:
         if self.unmet:
-            return f"{self.move} was refused for {self.key!r} at {_text(self.status)}: not {' and not '.join(self.unmet)}"
+            unmet = " and not ".join(self.unmet)
+            return f"{self.move} was refused for {shown_key(self.key)} at {_text(self.status)}: not {unmet}"
         allowed, found = ", ".join(self.allowed) or "nothing", f"{_text(self.status)}{_who(self.by)}"
-        return f"{self.move} was refused for {self.key!r}: it is at {found}; allowed there: {allowed}"
+        return (
+            f"{self.move} was refused for {shown_key(self.key)}: it is at {found}; allowed there: {allowed}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,7 @@ class Missing(UnreachedAnswer, Generic[S]):
     move: Asked
 
     def __str__(self) -> str:
-        return f"{self.move} found no row {self.key!r} in {self.move.lifecycle.table}"
+        return f"{self.move} found no row {shown_key(self.key)} in {self.move.lifecycle.table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +212,10 @@ class Lost(UnreachedAnswer, Generic[S]):
     def __str__(self) -> str:
         if self.fence is None:
             found = f"{_text(self.status)}{_who(self.by)}"
-            return f"{self.move} lost {self.key!r}: its claim has ended, and the row is at {found}"
-        return f"{self.move} lost {self.key!r}: the row carries fence {self.fence} now{_who(self.by)}"
+            return f"{self.move} lost {shown_key(self.key)}: its claim has ended, and the row is at {found}"
+        return (
+            f"{self.move} lost {shown_key(self.key)}: the row carries fence {self.fence} now{_who(self.by)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +234,7 @@ class Unknown(UnreachedAnswer, Generic[S]):
 
     def __str__(self) -> str:
         again = f"; ask again with call={self.call!r}" if self.call else "; ask again, the move is guarded"
-        return f"{self.move} of {self.key!r} has an unknown end: {_first_line(self.cause)}{again}"
+        return f"{self.move} of {shown_key(self.key)} has an unknown end: {_first_line(self.cause)}{again}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +248,7 @@ class Conflict(UnreachedAnswer, Generic[S]):
     cause: BaseException
 
     def __str__(self) -> str:
-        return f"{self.move} of {self.key!r} met a conflict, run the transaction again: {_first_line(self.cause)}"
+        return f"{self.move} of {shown_key(self.key)} met a conflict, run the transaction again: {_first_line(self.cause)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -299,7 +305,7 @@ class Claim(ReachedAnswer, Generic[S, R]):
 
     def __str__(self) -> str:
         how = "took over" if self.taken_over else "claimed"
-        return f"{self.move} {how} {self.key!r} for {self.by} with fence {self.fence}, attempt {self.attempt}"
+        return f"{self.move} {how} {shown_key(self.key)} for {self.by} with fence {self.fence}, attempt {self.attempt}"
 
 
 (
@@ -328,7 +334,7 @@ class Taken(UnreachedAnswer, Generic[S]):
     by: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.move} cannot claim {self.key!r} at {_text(self.status)}: {self.why}{_who(self.by)}"
+        return f"{self.move} cannot claim {shown_key(self.key)} at {_text(self.status)}: {self.why}{_who(self.by)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +350,9 @@ class Released(ReachedAnswer, Generic[S]):
     delay: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.move} gave back {self.key!r}" + (f", to rest {self.delay:g} s" if self.delay else "")
+        return f"{self.move} gave back {shown_key(self.key)}" + (
+            f", to rest {self.delay:g} s" if self.delay else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +368,7 @@ class SetAside(ReachedAnswer, Generic[S]):
     attempt: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.move} set {self.key!r} aside at {_text(self.status)}, after {self.attempt} attempts"
+        return f"{self.move} set {shown_key(self.key)} aside at {_text(self.status)}, after {self.attempt} attempts"
 
 
 Renewal = Claim[S, R] | Lost[S] | Missing[S] | Unknown[S] | Conflict[S]

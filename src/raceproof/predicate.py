@@ -217,6 +217,10 @@ def sql(fragment: str, **parameters: Any) -> Fragment:
 
 def predicates(where: Where) -> tuple[Predicate, ...]:
     """One predicate or several, always as a tuple."""
+    if isinstance(where, str):
+        raise DeclarationError(
+            f"where={where!r} is text; write sql({where!r}), or column(…) with a comparison"
+        )
     try:
         found = (where,) if isinstance(where, Predicate) else tuple(where)
     except TypeError:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from raceproof.errors import DeclarationError
+from raceproof.shown import did_you_mean
 
 
 def names(what: str, value: Any) -> tuple[Any, ...]:
@@ -47,8 +48,9 @@ def settings(
         if key not in table:
             raise DeclarationError(f"{what}: {key} is missing")
     if unknown := sorted(str(key) for key in table if key not in known):
+        hint = did_you_mean(unknown[0], known)
         raise DeclarationError(
-            f"{what}: unknown setting {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+            f"{what}: unknown setting {', '.join(unknown)}{hint}; known are {', '.join(sorted(known))}"
         )
     return table
 

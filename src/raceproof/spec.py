@@ -55,7 +55,7 @@ class Expiry:
     ended: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Move(Generic[S]):
     """One named move: from any of `sources` to `target`. Made by `move(…)`, bound to its lifecycle by the class."""
 
@@ -92,6 +92,9 @@ class Move(Generic[S]):
 
     def __reduce__(self) -> Any:
         return (_move_of, (self._spec, self.name)) if self._spec else object.__reduce_ex__(self, 2)
+
+    def __repr__(self) -> str:
+        return f"<move {self}>"
 
     def __str__(self) -> str:
         return f"{self._spec.name if self._spec else '?'}.{self.name}"
@@ -176,7 +179,7 @@ class Claimable(Generic[S]):
         return f"{self._spec.name if self._spec else '?'}.{self.name}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Spec(Generic[S]):
     """A lifecycle as plain, frozen facts; two declarations that mean the same have the same `hash`."""
 
@@ -199,6 +202,9 @@ class Spec(Generic[S]):
 
     def __post_init__(self) -> None:
         _LIVE.setdefault(self.name, WeakSet()).add(self)
+
+    def __repr__(self) -> str:
+        return f"<lifecycle {self.name}>"
 
     def __str__(self) -> str:
         return self.name

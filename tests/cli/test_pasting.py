@@ -80,7 +80,7 @@ def test_every_repair_can_be_pasted(
     found = stuck(cli, sql_place, "--key-separator", separator)
     assert {one["target"] for one in found} >= {"Parcel.work", "Crate.work", "notes"}
     for one in found:
-        command = one["repair"].replace("--arrived|--not-arrived", "--arrived")
+        command = one["repair"].replace("# and --arrived or --not-arrived", "--arrived")
         run(cli, sql_place, command if "--yes" in command else command.replace(" --app", " --yes --app"))
     assert stuck(cli, sql_place) == []
     for lifecycle in (Parcel, Crate):

@@ -1,6 +1,7 @@
 """`show`, `explain` and `move` on rows in each kind of store: the same words and the same exit codes everywhere."""
 
 import json
+import re
 
 import pytest
 
@@ -101,7 +102,7 @@ def test_an_unmet_guard_is_named(cli: Cli, store_url: str) -> None:
     target = ("--app", APP, "--url", store_url)
     explained = cli("explain", *target, "Job", "43", "--to", "RUNNING")
     assert explained.exit_code == 3
-    assert "✗ start: attempts < 3 (attempts is" in explained.stdout
+    assert "✗ start requires attempts < 3, but attempts is" in explained.stdout
     foreseen = cli("move", *target, "Job", "start", "43", "--dry-run")
     assert (foreseen.exit_code, "would be refused" in foreseen.stdout) == (3, True)
     moved = cli("move", *target, "Job", "start", "43", "--yes")
@@ -201,3 +202,32 @@ def test_verify_finds_a_good_database_good(cli: Cli, store_url: str) -> None:
     result = cli("verify", "--app", APP, "--url", store_url, "-o", "jsonl")
     assert result.exit_code == 0, result.stdout
     assert all(json.loads(line)["level"] != "error" for line in result.stdout.splitlines())
+
+
+def test_a_key_of_another_type_is_named_as_the_problem(cli: Cli, postgres_url: str) -> None:
+    """And not the table, which is as it should be."""
+    result = cli("show", "--app", APP, "--url", postgres_url, "Ticket", "not-a-uuid")
+    assert result.exit_code == 1
+    assert 'invalid input syntax for type uuid: "not-a-uuid"' in result.stderr
+    assert "A value does not fit its column; a row of Ticket is found by id." in result.stderr
+    assert "verify" not in result.stderr
+
+
+def test_a_uuid_is_shown_by_its_digits(cli: Cli, postgres_url: str) -> None:
+    """In what people read, and in what they paste."""
+    run = ("--app", APP, "--url", postgres_url, "Ticket", UUID)
+    told = cli("explain", *run, "--to", "ENDED").stdout
+    assert told.startswith(f"Ticket {UUID} is at NEW and cannot go to ENDED now.")
+    refused = cli("move", *run[:4], "Ticket", "end", UUID, "--yes").output
+    assert UUID in refused
+    assert "UUID(" not in told + refused
+
+
+def test_the_history_is_shown_with_fractions_of_a_second(cli: Cli, sqlite_url: str) -> None:
+    """Moves of a race are within one second."""
+    run = ("--app", APP, "--url", sqlite_url)
+    assert cli("move", *run, "Command", "send", "c-1", "--yes").exit_code == 0
+    shown = cli("show", *run, "Command", "c-1").stdout
+    assert re.search(r"\d\d:\d\d:\d\d\.\d{3} UTC", shown)
+    explained = cli("explain", *run, "Command", "c-1", "--to", "QUEUED").stdout
+    assert re.search(r"Last moved by .* at .*:\d\d\.\d{3} UTC", explained)

@@ -84,7 +84,7 @@ def test_an_uncertain_delivery_is_stuck(cli: Cli, sql_place: Place) -> None:
     sql_place.db.uncertain(turn)
     (found,) = stuck(cli, sql_place, "pictures")
     assert (found["key"], found["why"], found["holder"]) == ("p", "nobody knows whether it arrived", "ann")
-    command = found["repair"].replace("--arrived|--not-arrived", "--not-arrived")
+    command = found["repair"].replace("# and --arrived or --not-arrived", "--not-arrived")
     repair(cli, sql_place, command, "--yes")
     assert stuck(cli, sql_place, code=0) == []
 

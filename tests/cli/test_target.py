@@ -90,7 +90,8 @@ def test_a_lifecycle_is_found_by_its_table_and_in_any_case(cli: Cli) -> None:
         (["sql", "--app", APP, "--guards", "--drop-guards"], "prints nothing else"),
         (["diagram", "--app", APP, "--format", "svg"], "an svg shows one lifecycle"),
         (["verify", "--app", APP, "--url", "mysql://host/db"], "the scheme 'mysql' is not known"),
-        (["dance"], "No such command"),
+        (["dance"], "there is no command 'dance'; see `raceproof --help`"),
+        (["lifecyles"], "there is no command 'lifecyles'; did you mean lifecycles?"),
     ],
 )
 def test_a_wrong_call_ends_with_2_and_says_what_to_write(cli: Cli, args: list[str], said: str) -> None:

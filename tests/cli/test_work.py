@@ -1,6 +1,7 @@
 """`claims`, `delivery`, `attempts`, `leader` and `inbox` on real stores: what they tell, and what they change."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -307,3 +308,25 @@ def test_a_wrong_target_ends_with_2_and_says_what_there_is(cli: Cli, args: list[
     assert result.exit_code == 2, result.output
     assert said in " ".join(result.stderr.split())
     assert result.stdout == ""
+
+
+def test_the_only_delivery_need_not_be_named(cli: Cli, sql_place: Place) -> None:
+    """As with claims, inboxes and leases."""
+    sql_place.put("work_pictures", id="a", state="sending", delivering_at="2020-01-01 00:00:00.000+00:00")
+    named = cli("delivery", *sql_place.target, "pictures", "-o", "ids")
+    assert named.exit_code == 0
+    assert cli("delivery", *sql_place.target, "-o", "ids").stdout == named.stdout == "a\n"
+
+
+def test_of_several_deliveries_one_must_be_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where none is declared, that is said."""
+    declared = ("one = Delivery('one', 'a')", "two = Delivery('two', 'b')", "lease = Lease('x')")
+    source = "\n".join(("from raceproof import Delivery, Lease", *declared))
+    (tmp_path / "has_deliveries.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "which delivery? Name one of one, two." in cli("delivery", "--app", "has_deliveries").stderr
+    assert (
+        "has_deliveries:lease declares no delivery" in cli("delivery", "--app", "has_deliveries:lease").stderr
+    )

@@ -1,6 +1,9 @@
 """L16: work that is stuck is found on every store, with its evidence, and the printed repair works when it is pasted."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from raceproof import Arrival, Turn
 from raceproof.doctor import diagnose
@@ -66,8 +69,11 @@ def test_rows_out_of_attempts_without_a_way_out_get_a_move(ill: Ill) -> None:
     assert (ill.db.read(Parcel, ("-it's", 7)) or {})["status"] == "DEAD"
 
 
-def test_a_delivery_whose_end_nobody_knows_is_found_and_resolved(ill: Ill) -> None:
-    """Its sender took it long ago; with policy hold nobody sends it again."""
+@pytest.mark.parametrize(("ended", "sends_again"), [("--arrived", False), ("--not-arrived", True)])
+def test_a_delivery_whose_end_nobody_knows_is_found_and_resolved(
+    ill: Ill, ended: str, sends_again: bool
+) -> None:
+    """Its sender took it long ago. Pasted as it is, the repair assumes nothing: a person chooses the line that is true."""
     ill.put("ill_pictures", id="p-1", state="ready")
     turn = ill.db.take_turn(pictures, "p-1", by="sender-1", now=LONG_AGO)
     assert isinstance(turn, Turn)
@@ -76,7 +82,12 @@ def test_a_delivery_whose_end_nobody_knows_is_found_and_resolved(ill: Ill) -> No
     assert found.level == "error"
     assert found.evidence[0]["key"] == "p-1"
     assert found.evidence[0]["holder"] == "sender-1"
-    ill.is_cured(found)
+    ill.paste(found)
+    assert found.repair is not None
+    assert ill.problem("stuck.delivery").evidence == found.evidence
+    (chosen,) = [line.removeprefix("# ") for line in found.repair.text.splitlines() if f" {ended} " in line]
+    ill.is_cured(replace(found, repair=replace(found.repair, text=chosen)))
+    assert isinstance(ill.db.take_turn(pictures, "p-1"), Turn) == sends_again
 
 
 def test_those_under_way_hide_no_delivery_whose_end_nobody_knows(ill: Ill) -> None:

@@ -46,7 +46,7 @@ def test_a_row_that_can_go_there_meets_every_condition() -> None:
     told = explain(SPEC, row("QUEUED"), Status.SENT, key="c-1")
     assert told.verdict == "possible"
     assert [(one.what, one.holds, one.move) for one in told.conditions] == [
-        ("it is at QUEUED or FAILED", True, "send"),
+        ("status QUEUED or FAILED", True, "send"),
         ("attempts < 3", True, "send"),
     ]
     assert told.lines()[0] == "Command 'c-1' is at QUEUED and can go to SENT now."
@@ -58,8 +58,8 @@ def test_an_unmet_guard_is_told_with_the_value_found() -> None:
     assert told.verdict == "impossible"
     assert told.lines() == [
         "Command 'c-1' is at QUEUED and cannot go to SENT now.",
-        "  ✓ send: it is at QUEUED or FAILED",
-        "  ✗ send: attempts < 3 (attempts is 3)",
+        "  ✓ send requires status QUEUED or FAILED",
+        "  ✗ send requires attempts < 3, but attempts is 3",
         "Allowed from QUEUED: send → SENT, fail → FAILED.",
     ]
 
@@ -81,10 +81,10 @@ def test_a_terminal_status_is_named_as_the_reason() -> None:
     told = explain(SPEC, row("DONE"), Status.SENT, history, key="c-1")
     assert told.lines() == [
         "Command 'c-1' is at DONE and cannot go to SENT now.",
-        "  ✗ its status has a way out (DONE is terminal)",
-        "  ✗ send: it is at QUEUED or FAILED (it is at DONE)",
-        "  ✓ send: attempts < 3",
-        "Last moved by node-7 at 2025-03-01 12:30:15 UTC: finish, ACK → DONE, because: late.",
+        "  ✗ a move must lead out of its status, but DONE is terminal",
+        "  ✗ send requires status QUEUED or FAILED, but the row is at DONE",
+        "  ✓ send requires attempts < 3",
+        "Last moved by node-7 at 2025-03-01 12:30:15.000 UTC: finish, ACK → DONE, because: late.",
         "Allowed from DONE: nothing.",
         "No declared moves lead from DONE to SENT.",
     ]
@@ -94,7 +94,7 @@ def test_a_guard_in_sql_is_unknown_here() -> None:
     """Only the store can decide it, so the answer depends on it."""
     told = explain(SPEC, row("SENT"), Status.DONE)
     assert told.verdict == "depends"
-    assert "  ? finish_paid: amount % 2 = 0 (decided in the store)" in told.lines()
+    assert "  ? finish_paid requires amount % 2 = 0 (decided in the store)" in told.lines()
 
 
 def test_one_possible_move_is_enough() -> None:
@@ -128,7 +128,7 @@ def test_a_status_that_is_not_declared_is_a_reason(status: str | None) -> None:
     """Somebody wrote it around the library; nothing leads out of it."""
     told = explain(SPEC, row(status), Status.SENT)
     assert told.verdict == "impossible"
-    assert told.conditions[0].what == "its status is a declared one"
+    assert told.conditions[0].what == "the status must be declared"
     assert told.status == (status or "NULL")
     assert told.allowed == ()
 
@@ -136,7 +136,7 @@ def test_a_status_that_is_not_declared_is_a_reason(status: str | None) -> None:
 def test_a_status_that_no_move_leads_to_is_told() -> None:
     """Only a new row is at QUEUED."""
     told = explain(SPEC, row("SENT"), Status.QUEUED)
-    assert [one.what for one in told.conditions] == ["a move leads there"]
+    assert [one.what for one in told.conditions] == ["a move must lead there"]
     assert told.path == ()
 
 
@@ -161,7 +161,7 @@ def test_the_explanation_is_plain_data_too() -> None:
     assert data["verdict"] == "impossible"
     assert data["last"]["actor"] == "node-7"
     assert data["conditions"][0] == {
-        "what": "its status has a way out",
+        "what": "a move must lead out of its status",
         "holds": False,
         "found": "DONE is terminal",
         "move": None,

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from raceproof.attempts.declared import Attempts
 from raceproof.outcome import Conflict, ReachedAnswer, Unknown, UnreachedAnswer
+from raceproof.shown import shown_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Started(ReachedAnswer):
 
     def __str__(self) -> str:
         ended = f", which ended {self.superseded!r}" if self.superseded is not None else ""
-        return f"{self.move} of {self.owner!r} is {self.key!r} now{ended}"
+        return f"{self.move} of {shown_key(self.owner)} is {shown_key(self.key)} now{ended}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Kept(ReachedAnswer):
     status: str
 
     def __str__(self) -> str:
-        return f"{self.move} of {self.owner!r} is still {self.key!r}, at {self.status}"
+        return f"{self.move} of {shown_key(self.owner)} is still {shown_key(self.key)}, at {self.status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,10 @@ class Rejected(UnreachedAnswer):
 
     def __str__(self) -> str:
         if self.active is not None:
-            return (
-                f"{self.move} of {self.owner!r} was not started: {self.active!r} is active, at {self.status}"
-            )
-        return f"{self.move} of {self.owner!r} was not started: there is an attempt {self.key!r} already, at {self.status}"
+            active = f"{shown_key(self.active)} is active, at {self.status}"
+            return f"{self.move} of {shown_key(self.owner)} was not started: {active}"
+        begun = f"there is an attempt {shown_key(self.key)} already, at {self.status}"
+        return f"{self.move} of {shown_key(self.owner)} was not started: {begun}"
 
 
 StartAnswer = Started | Kept | Rejected | Unknown[Any] | Conflict[Any]

@@ -17,6 +17,7 @@ from raceproof.moves.redis import RedisMoves
 from raceproof.moves.redis_texts import field_text, key_of_member, parts_of_text, text_of
 from raceproof.moves.request import key_text
 from raceproof.outcome import Unknown
+from raceproof.shown import shown_key
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
 
 SCRIPT = source("raceproof.attempts", "redis.lua")
@@ -60,7 +61,7 @@ class RedisAttempts:
                     return _not_begun(asked, word, more)
         except AcknowledgementLost as error:
             return Unknown(asked.key, attempts, None, error.__cause__ or error)
-        raise CallError(f"{attempts} of {asked.owner!r}: others kept starting attempts; ask again")
+        raise CallError(f"{attempts} of {shown_key(asked.owner)}: others kept starting attempts; ask again")
 
     def current(self, asked: StartRequest) -> Program[dict[str, Any] | None]:
         """The owner's active attempt: the one that the pointer names, and names still if it turns out to have ended."""

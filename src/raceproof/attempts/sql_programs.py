@@ -18,6 +18,7 @@ from raceproof.moves.sqlite_keys import found_otherwise
 from raceproof.moves.words import PostgresWords, SqliteWords
 from raceproof.outcome import Conflict, Unknown
 from raceproof.quoting import identifier, literal, parameter
+from raceproof.shown import shown_key
 from raceproof.sqlstate import sqlstate
 from raceproof.statement import (
     BEGIN,
@@ -99,11 +100,14 @@ class PostgresAttempts:
                 raise Conflicted from answer.cause
             if not answer.won:
                 # P9: nothing of this start is kept, rather than two that are open
-                raise CallError(f"{attempts} of {asked.owner!r}: {superseded!r} could not be ended: {answer}")
+                raise CallError(
+                    f"{attempts} of {shown_key(asked.owner)}: {shown_key(superseded)} could not be ended: {answer}"
+                )
         made = yield self._text("attempt.insert", asked).bind(values)
         if not made:
             raise CallError(
-                f"{attempts} of {asked.owner!r}: {asked.key!r} could not be put into {spec.table}, it is there by now"
+                f"{attempts} of {shown_key(asked.owner)}: {shown_key(asked.key)} was inserted into {spec.table} by "
+                "another process in the meantime"
             )
         if spec.history:
             yield self._text("attempt.note", asked).bind(values | {"key": made[0][0]})

@@ -25,6 +25,7 @@ from raceproof.moves.redis_script import comparisons
 from raceproof.moves.redis_texts import key_of_member, status_of_reply, takes_no_writes, text_of
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
+from raceproof.shown import shown_key
 from raceproof.spec import Claimable
 from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, log
 
@@ -315,9 +316,9 @@ def _failed(claim: Claimable[Any], key: Any, why: Any) -> ScriptFailed:
     """An error of the row; one of the whole store is raised at once."""
     if hint := takes_no_writes(text_of(why)):
         raise StoreUnavailable(
-            f"Redis takes no writes, so {claim} of {key!r} was not decided: {hint} ({text_of(why)})"
+            f"Redis takes no writes, so {claim} of {shown_key(key)} was not decided: {hint} ({text_of(why)})"
         )
-    return ScriptFailed(f"Redis could not decide {claim} of {key!r}: {text_of(why)}")
+    return ScriptFailed(f"Redis could not decide {claim} of {shown_key(key)}: {text_of(why)}")
 
 
 def _plain(claim: Claimable[Any], lease: float, now: datetime | None, token: str) -> ClaimRequest:

@@ -12,7 +12,7 @@ from raceproof.identity import default_actor
 from raceproof.moves.request import Returning, check_texts, returned_columns
 from raceproof.outcome import Claim
 from raceproof.predicate import Predicate, Where, predicates
-from raceproof.spec import Claimable, check_seconds, is_seconds
+from raceproof.spec import Claimable, Move, check_seconds, is_seconds
 
 _MOST = 2**31 - 1
 """Rows of one call; no store has a LIMIT that means more."""
@@ -102,6 +102,12 @@ def claim_request(
 
 
 def check_claimable(claim: Any) -> None:
+    if isinstance(claim, Move):
+        claims = claim.lifecycle.claims.values()
+        declared = (
+            f"its claims are {', '.join(map(str, claims))}" if claims else "its lifecycle declares none"
+        )
+        raise CallError(f"{claim} is a move, and this takes a claim; {declared}")
     if not isinstance(claim, Claimable):
         raise CallError(f"{claim!r} is not a claim; pass one that a lifecycle declares, as in Job.work")
 

@@ -5,7 +5,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -15,6 +15,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from raceproof.shown import shown_moment
 
 _WIDE = 10_000
 
@@ -79,7 +81,7 @@ def shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime) and value.tzinfo:
-        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return shown_moment(value)
     plain = plain_data(value)
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 

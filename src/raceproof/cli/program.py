@@ -13,6 +13,7 @@ import click
 from raceproof import RaceproofError, __version__
 from raceproof.cli.ends import ExitCode, Failure, is_unwritable
 from raceproof.cli.options import Run, debug_option
+from raceproof.shown import did_you_mean
 
 # name -> where its click command is. A command whose module is not there is not listed.
 COMMANDS = {
@@ -55,6 +56,15 @@ class Program(click.Group):
         module, _, attribute = COMMANDS[name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = click.utils.make_str(args[0])
+        if self.get_command(context, name) is None and not name.startswith("-"):
+            hint = did_you_mean(name, self.list_commands(context)) or "; see `raceproof --help`."
+            raise click.UsageError(f"there is no command {name!r}{hint}", context)
+        return super().resolve_command(context, args)
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         run = Run()

@@ -32,6 +32,7 @@ _UNREACHABLE_SQLITE = {
     sqlite3.SQLITE_NOTADB,
 }
 _CHECK_VIOLATION = "23514"
+_DATA_EXCEPTION = "22"
 
 
 @contextmanager
@@ -123,6 +124,10 @@ def _connected(location: Location, tenant: str | None, settings: dict[str, Any])
 def _failure(error: Exception, location: Location | None, spec: Spec[Any] | None = None) -> Failure:
     code, message = _meaning(error)
     advice = "\n".join(getattr(error, "__notes__", ()))
+    if spec is not None and str(getattr(error, "sqlstate", "")).startswith(_DATA_EXCEPTION):
+        advice = (
+            f"A value does not fit its column; a row of {spec} is found by {', '.join(spec.key_columns)}."
+        )
     if not advice and not isinstance(error, RaceproofError):
         advice = _advice(location, spec)
     if code == ExitCode.UNREACHABLE:

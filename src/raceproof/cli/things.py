@@ -74,6 +74,20 @@ def find_thing(apps: Sequence[str], name: str, kind: type[T]) -> Target[T]:
     return found[0]
 
 
+def find_only(apps: Sequence[str], kind: type[T]) -> Target[T]:
+    """The one thing of a kind that is declared."""
+    found: list[Target[T]] = find_things(apps, (), kind)
+    if len(found) != 1:
+        listed = ", ".join(target.name for target in found)
+        has = (
+            f"which {WORDS[kind]}? Name one of {listed}"
+            if found
+            else f"{', '.join(apps)} declares no {WORDS[kind]}"
+        )
+        raise click.UsageError(f"{has}.")
+    return found[0]
+
+
 def tenant_column(thing: Thing) -> str | None:
     """The column that says whose a row is, where rows have to be those of somebody."""
     if isinstance(thing, Lease):

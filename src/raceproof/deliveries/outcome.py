@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from raceproof.deliveries.declared import Delivery, DeliveryState
 from raceproof.outcome import Conflict, Missing, ReachedAnswer, Unknown, UnreachedAnswer
+from raceproof.shown import shown_key
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -73,7 +74,7 @@ class Turn(ReachedAnswer):
 
     def __str__(self) -> str:
         doubt = ", an earlier try may have arrived" if self.in_doubt else ""
-        return f"{self.move} of {self.key!r} is {self.by}'s to send{doubt}"
+        return f"{self.move} of {shown_key(self.key)} is {self.by}'s to send{doubt}"
 
 
 (
@@ -117,7 +118,7 @@ class NoTurn(UnreachedAnswer):
                 who = ""
             case _:
                 what = "is being sent by somebody else"
-        return f"{self.move} of {self.key!r} {what}{who}"
+        return f"{self.move} of {shown_key(self.key)} {what}{who}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class Marked(ReachedAnswer):
         return str(self.state)
 
     def __str__(self) -> str:
-        return f"{self.move} of {self.key!r} is {self.state}"
+        return f"{self.move} of {shown_key(self.key)} is {self.state}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class TurnLost(UnreachedAnswer):
 
     def __str__(self) -> str:
         who = f" (by {self.by})" if self.by else ""
-        return f"{self.move} of {self.key!r} is not this caller's any more: it is {self.state}{who}"
+        return f"{self.move} of {shown_key(self.key)} is not this caller's any more: it is {self.state}{who}"
 
 
 TurnAnswer = Turn | NoTurn | Missing[Any] | Unknown[Any] | Conflict[Any]

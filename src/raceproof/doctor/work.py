@@ -141,11 +141,12 @@ def uncertain(
     what = f"nobody knows whether these arrived{_THEN[delivery.policy]}"
     level: Any = "error" if delivery.policy == "hold" else "warning"
     shown = tuple(rows[: patient.limit])
-    lines = ["# look at the receiver first, and say --not-arrived where it has none of it"]
+    lines = ["# look at the receiver first, and remove the # from the line that is true"]
     tenant = patient.whose(delivery)
     lines += [
-        subject.command("delivery", *named("--resolve", row["key"]), "--arrived", "--yes", tenant=tenant)
+        "# " + subject.command("delivery", *named("--resolve", row["key"]), ended, "--yes", tenant=tenant)
         for row in shown
+        for ended in ("--arrived", "--not-arrived")
     ]
     more = len(rows) > patient.limit
     return [Problem("stuck.delivery", level, subject.name, what, shown, more, command(*lines))]

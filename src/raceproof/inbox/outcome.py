@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from raceproof.inbox.declared import Inbox
 from raceproof.outcome import ReachedAnswer
+from raceproof.shown import shown_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +23,4 @@ class Received(ReachedAnswer):
         return "duplicate" if self.duplicate else "received"
 
     def __str__(self) -> str:
-        return f"{self.move}: {self.key!r} " + ("was there already" if self.duplicate else "is kept")
+        return f"{self.move}: {shown_key(self.key)} " + ("was there already" if self.duplicate else "is kept")

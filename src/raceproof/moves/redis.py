@@ -23,6 +23,7 @@ from raceproof.moves.redis_texts import (
 from raceproof.moves.request import KeyParts, MoveRequest, key_text, of_claims
 from raceproof.outcome import Answer, Claim, Moved, Unknown
 from raceproof.predicate import EpochGuard, Predicate
+from raceproof.shown import shown_key
 from raceproof.spec import Claimable, Move, Spec
 from raceproof.statement import AcknowledgementLost, Program, Row, Rows, Statement, Style
 
@@ -245,9 +246,9 @@ def _failed(request: MoveRequest, why: object) -> ScriptFailed:
     """An error of the row; one of the whole store is raised at once."""
     if hint := takes_no_writes(why):
         raise StoreUnavailable(
-            f"Redis takes no writes, so {request.move} of {request.key!r} was not decided: {hint} ({why})"
+            f"Redis takes no writes, so {request.move} of {shown_key(request.key)} was not decided: {hint} ({why})"
         )
-    return ScriptFailed(f"Redis could not decide {request.move} of {request.key!r}: {why}")
+    return ScriptFailed(f"Redis could not decide {request.move} of {shown_key(request.key)}: {why}")
 
 
 def _number(value: Any) -> int | None:

@@ -105,6 +105,10 @@ def request(
     now: datetime | None = None,
 ) -> MoveRequest:
     """Check a call; every error here comes before anything was sent."""
+    if isinstance(move, Claimable):
+        raise CallError(
+            f"{move} is a claim, and this takes a move; its moves are {', '.join(move.lifecycle.moves)}"
+        )
     if not isinstance(move, Move):
         raise CallError(f"{move!r} is not a move; pass one that a lifecycle declares, as in Command.ack")
     spec = move.lifecycle

@@ -48,13 +48,20 @@ class Deadlines(NamedTuple):
 DEFAULT_DEADLINES = Deadlines(10.0, 30.0)
 
 
+def without_driver(url: str) -> tuple[str, str]:
+    """A URL and its scheme without the driver that SQLAlchemy's form names, as in postgresql+asyncpg://…"""
+    written, slashes, rest = url.partition("://")
+    scheme = written.partition("+")[0].lower()
+    return (f"{scheme}://{rest}", scheme) if slashes else (url, urlsplit(url).scheme)
+
+
 class Connecting:
     """What `connect` returns: `with` gives a Store, `async with` an AsyncStore; `.open()` and `await` do so without."""
 
     def __init__(
         self, url: str, tenant: Any, settings: dict[str, Any], deadlines: Deadlines = DEFAULT_DEADLINES
     ) -> None:
-        scheme = urlsplit(url).scheme
+        url, scheme = without_driver(url)
         if scheme not in SCHEMES:
             raise CallError(
                 f"connect does not know the scheme {scheme!r}; write sqlite:///file.db, postgresql://… or redis://…"

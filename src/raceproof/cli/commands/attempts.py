@@ -21,6 +21,7 @@ from raceproof.cli.options import (
 from raceproof.cli.output import print_json, print_jsonl, print_lines, print_table
 from raceproof.cli.stores import open_store
 from raceproof.cli.things import find_thing, need_tenant
+from raceproof.shown import shown_key
 
 
 @click.command(
@@ -60,7 +61,7 @@ def attempts(
     with open_store(location, None, tenant) as store:
         row = store.current_attempt(target.thing, owner)
         if row is None:
-            raise Failure(f"{target.name}: {owner!r} has no active attempt", ExitCode.NOT_FOUND)
+            raise Failure(f"{target.name}: {shown_key(owner)} has no active attempt", ExitCode.NOT_FOUND)
         key: Any = key_of(spec, row, "")
         of = store.for_tenant(owner) if spec.tenant == target.thing.owner else store
         history = of.history(spec, key, limit) if spec.history else []

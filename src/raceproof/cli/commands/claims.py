@@ -32,6 +32,7 @@ from raceproof.cli.options import (
 from raceproof.cli.output import print_rows
 from raceproof.cli.stores import look_at_each
 from raceproof.cli.things import Target, find_thing, find_things, need_tenant
+from raceproof.shown import shown_key
 
 _COLUMNS = ("claim", "key", "holder", "status", "attempts", "until", "lease")
 _STYLES = {"over": "bold red", "held": "green", "released": "green", "would release": "green", "lost": "red"}
@@ -148,7 +149,7 @@ def _released(store: Store, claim: Claimable[Any], key: Any, by: str, reason: st
         return Change(key, "missing", missing.message, missing.code, more)
     fence = row.get(claim.form.fence_column)
     if not _is_held(claim, row):
-        return Change(key, "free", f"nobody holds {claim} of {key!r}", ExitCode.OK, more)
+        return Change(key, "free", f"nobody holds {claim} of {shown_key(key)}", ExitCode.OK, more)
     if dry_run:
         held_by = f"held by {more['holder'] or 'somebody'}"
         return Change(key, "would release", held_by, ExitCode.OK, more)

@@ -30,7 +30,8 @@ from raceproof.cli.options import (
 )
 from raceproof.cli.output import print_rows
 from raceproof.cli.stores import open_store
-from raceproof.cli.things import find_thing, need_tenant
+from raceproof.cli.things import find_only, find_thing, need_tenant
+from raceproof.shown import shown_key
 
 _COLUMNS = ("key", "state", "holder", "since", "attempts", "error")
 _STYLES = {"uncertain": "bold red", "sending": "yellow", "delivered": "green", "failed": "yellow"}
@@ -49,7 +50,7 @@ Examples:
 Exit code of --resolve: 0 if it is resolved, 3 if it is not uncertain, 4 if there is no such row,
 7 if some of several are resolved and some are not."""
 )
-@click.argument("name", metavar="TARGET", shell_complete=complete_thing(Delivery))
+@click.argument("name", metavar="[TARGET]", required=False, shell_complete=complete_thing(Delivery))
 @app_option
 @url_option
 @key_options
@@ -70,7 +71,7 @@ Exit code of --resolve: 0 if it is resolved, 3 if it is not uncertain, 4 if ther
 @click.pass_context
 def delivery(
     context: click.Context,
-    name: str,
+    name: str | None,
     apps: tuple[str, ...],
     location: Location | None,
     tenant: str | None,
@@ -86,10 +87,11 @@ def delivery(
 ) -> None:
     """List unfinished deliveries, or resolve one.
 
-    Those that are under way or uncertain, the oldest first. TARGET is a Delivery that a module declares. Redis cannot
-    be searched for them; there, resolve one by its key. A --resolve of - reads keys from stdin, one on a line.
+    Those that are under way or uncertain, the oldest first. TARGET is a Delivery that a module declares; it can be left
+    out if there is only one. Redis cannot be searched for them; there, resolve one by its key. A --resolve of - reads keys
+    from stdin, one on a line.
     """
-    target = find_thing(apps, name, Delivery)
+    target = find_only(apps, Delivery) if name is None else find_thing(apps, name, Delivery)
     need_tenant(target.thing, tenant)
     if bool(keys) != (arrived is not None):
         raise click.UsageError("say both: --resolve KEY, and --arrived or --not-arrived.")
@@ -142,7 +144,7 @@ def _foreseen(store: Store, asked: Delivery, key: Key, arrived: bool) -> Change:
 def _nothing_to_resolve(asked: Delivery, key: Key, state: str, arrived: bool, outcome: str) -> Change:
     if state == _end(arrived):  # somebody has said so already
         return Change(key, state, "", ExitCode.OK, {})
-    message = f"{asked} of {key!r} is {state}, not uncertain: there is nothing to resolve"
+    message = f"{asked} of {shown_key(key)} is {state}, not uncertain: there is nothing to resolve"
     return Change(key, outcome, message, ExitCode.REFUSED, {})
 
 
@@ -151,5 +153,5 @@ def _end(arrived: bool) -> DeliveryState:
 
 
 def _missing(asked: Delivery, key: Key) -> Change:
-    message = f"{asked} of {key!r}: there is no such row in {asked.table}"
+    message = f"{asked} of {shown_key(key)}: there is no such row in {asked.table}"
     return Change(key, "missing", message, ExitCode.NOT_FOUND, {})

@@ -15,6 +15,7 @@ from raceproof.cli.stores import open_store
 from raceproof.cli.target import find_lifecycle
 from raceproof.look import HistoryEntry
 from raceproof.secrecy import HIDDEN, is_secret
+from raceproof.shown import shown_key
 from raceproof.spec import Spec
 
 
@@ -91,7 +92,7 @@ def _without_secrets(spec: Spec[Any], row: Mapping[str, Any]) -> dict[str, Any]:
 
 def no_such_row(spec: Spec[Any], key: Any) -> Failure:
     return Failure(
-        f"{spec} {key!r}: there is no such row in {spec.table}",
+        f"{spec} {shown_key(key)}: there is no such row in {spec.table}",
         ExitCode.NOT_FOUND,
         f"A row of {spec} is found by {', '.join(spec.key_columns)}.",
     )

@@ -150,7 +150,8 @@ def _exits(claim: Claimable[Any], status: str) -> list[str]:
 def _deliveries(store: Store, target: Target[Delivery], limit: int, pasting: Pasting) -> Iterator[Stuck]:
     then = {"resend": "; the next try sends again", "probe": "; the next try asks first", "hold": ""}
     for one in store.deliveries(target.thing, limit, uncertain=True):
-        ended = (pasting.named("--resolve", one.key), "--arrived|--not-arrived")
+        # not with a | between them, which a shell would take for a pipe behind --arrived
+        ended = (pasting.named("--resolve", one.key), "# and --arrived or --not-arrived")
         yield Stuck(
             target.name,
             one.key,
