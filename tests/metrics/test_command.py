@@ -86,7 +86,7 @@ def test_it_is_served_until_it_is_interrupted(ill: Ill) -> None:
 
 
 def test_an_address_that_is_none_is_refused(ill_sqlite: Ill) -> None:
-    for address in ("x", "1.2.3.4:", "99999", "-1"):
+    for address in ("x", "1.2.3.4:", "99999", "-1", "²", "٩٤٦٤", "9" * 5000):
         assert (
             ill_sqlite.cli("metrics", "--app", APP, "--url", ill_sqlite.url, "--serve", address).exit_code
             == 2

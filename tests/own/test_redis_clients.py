@@ -8,7 +8,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from raceproof import Already, Arrival, CallError, Inbox, Moved, Refused, Spec, Store, bind, column
+from raceproof import Already, Arrival, CallError, Inbox, Lost, Moved, Refused, Spec, Store, bind, column
 from raceproof.statement import Rows, Statement
 from raceproof.testing import ValkeyServer
 from tests.contract.grounds import Caller, RedisGround, fresh_name
@@ -217,3 +217,23 @@ async def test_a_claim_and_its_end_are_one_script_each(valkey_server: ValkeyServ
     assert client.zrange(f"{job.table}/work", 0, -1) == ["k2"]
     assert client.zrange(f"{job.table}/work/line:ann", 0, -1) == ["k2"]
     client.close()
+
+
+@pytest.mark.parametrize("fence", ["٣", "²", "9" * 5000, "-1", "1_0"], ids=lambda fence: ascii(fence[:8]))
+def test_a_fence_that_was_not_counted_is_returned_as_it_stands_in_the_row(
+    valkey_server: ValkeyServer, fence: str
+) -> None:
+    """Digits of another alphabet are not a number of ours, and int() raises for thousands of digits."""
+    with redis.Redis.from_url(valkey_server.url, decode_responses=True) as client:
+        db = bind(client)
+        job = jobs(RedisGround(Caller(db), client))
+        client.hset(f"{job.table}:a", mapping={"status": "QUEUED", "made_at": 1})
+        db.offer(job.claims["work"], ["a"])
+        [claim] = db.claim(job.claims["work"])
+        client.hset(f"{job.table}:a", "fence", fence)
+        lost = db.move(job.moves["finish"], claim)
+        assert isinstance(lost, Lost)
+        assert lost.fence == fence
+        [renewal] = db.renew(claim)
+        assert isinstance(renewal, Lost)
+        assert renewal.fence == fence

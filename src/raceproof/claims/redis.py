@@ -22,7 +22,13 @@ from raceproof.errors import CallError, ScriptFailed, StoreUnavailable
 from raceproof.forms import Columns
 from raceproof.moves.redis import RedisMoves
 from raceproof.moves.redis_script import comparisons
-from raceproof.moves.redis_texts import key_of_member, status_of_reply, takes_no_writes, text_of
+from raceproof.moves.redis_texts import (
+    fence_of_text,
+    key_of_member,
+    status_of_reply,
+    takes_no_writes,
+    text_of,
+)
 from raceproof.moves.request import KeyParts, key_parts, key_text
 from raceproof.outcome import Claim, Conflict, GivenBack, Missing, Renewal, SetAside, Taken, Unknown
 from raceproof.shown import shown_key
@@ -299,9 +305,7 @@ class RedisClaims:
 
     def _fence(self, claim: Claimable[Any], fence: Any) -> Any:
         """A fence of the form that is declared; whatever else stands there is told as it is."""
-        text = text_of(fence)
-        number = isinstance(claim.form, Columns) and isinstance(text, str) and text.isdecimal()
-        return int(text) if number else text
+        return fence_of_text(fence) if isinstance(claim.form, Columns) else text_of(fence)
 
 
 def _passed_over(claim: Claimable[Any], told: Sequence[Any]) -> int:

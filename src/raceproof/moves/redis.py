@@ -14,6 +14,7 @@ from raceproof.errors import CallError, ScriptFailed, StoreUnavailable
 from raceproof.moves.answer import missing, moved, moved_with, not_moved, unknown
 from raceproof.moves.redis_script import given_to, script_of_move
 from raceproof.moves.redis_texts import (
+    fence_of_text,
     key_of_member,
     parts_of_text,
     status_of_reply,
@@ -239,7 +240,7 @@ def _answer(request: MoveRequest, row: Row) -> Answer[Any, Any] | ScriptFailed:
     if kind == "replayed":
         return moved(request, found[0], _number(found[1]), None, replayed=True)
     before, revision, fence, unmet, by = found
-    return not_moved(request, before, _number(revision), _fence(fence), unmet, by)
+    return not_moved(request, before, _number(revision), fence_of_text(fence), unmet, by)
 
 
 def _failed(request: MoveRequest, why: object) -> ScriptFailed:
@@ -253,12 +254,6 @@ def _failed(request: MoveRequest, why: object) -> ScriptFailed:
 
 def _number(value: Any) -> int | None:
     return None if value is None else int(value)
-
-
-def _fence(value: Any) -> Any:
-    """A fence is a number, or the text of a claim's form."""
-    text = text_of(value)
-    return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 
 def _fields(found: Any) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from raceproof.errors import CallError
 from raceproof.moves.request import KeyParts
 from raceproof.spec import Spec
 
+_LONGEST_FENCE = 40
+"""Digits; a counted fence has at most 19."""
 _TAKES_NO_WRITES = re.compile(
     r"(?:^|[\s-])(READONLY|OOM|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|BUSY)(?:\s|$)"
 )
@@ -29,6 +31,14 @@ def takes_no_writes(error: object) -> str | None:
 
 def text_of(value: Any) -> Any:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+
+
+def fence_of_text(value: Any) -> Any:
+    """A fence as a number where it is one that was counted; any other text is returned as it stands in the row."""
+    text = text_of(value)
+    # digits of other alphabets are decimal too, and int() refuses more than 4300 of them
+    counted = isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _LONGEST_FENCE
+    return int(text) if counted else text
 
 
 def field_text(column: str, value: Any) -> str:

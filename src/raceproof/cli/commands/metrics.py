@@ -96,7 +96,7 @@ def metrics(
 
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
-    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5) or int(port) > 65535:
         raise click.UsageError(f"--serve {text}: write it as 9464 or as 127.0.0.1:9464.")
     return (host.strip("[]") if colon else "127.0.0.1"), int(port)
 

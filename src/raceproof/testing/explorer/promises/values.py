@@ -45,7 +45,7 @@ def order(fence: Any) -> Any:
     if isinstance(fence, int | datetime):
         return fence
     found = str(text(fence) or "")
-    return int(found) if found.isdecimal() else found
+    return int(found) if found.isascii() and found.isdecimal() else found
 
 
 def rows_of(tables: Tables, table: str, keys: Sequence[str]) -> Rows:
