@@ -57,8 +57,15 @@ async def running(runner: web.BaseRunner, tls: ssl.SSLContext | None = None) -> 
 
 @asynccontextmanager
 async def by_uvicorn(endpoint: Endpoint) -> AsyncIterator[int]:
+    async with uvicorn_with(asgi_app(endpoint)) as port:
+        yield port
+
+
+@asynccontextmanager
+async def uvicorn_with(app: Any) -> AsyncIterator[int]:
+    """Any ASGI application, with its lifespan."""
     config = uvicorn.Config(
-        asgi_app(endpoint),
+        app,
         http="h11",
         ws="none",
         log_config=None,

@@ -197,6 +197,56 @@ async def test_a_compressed_body_is_415(serve: Serve, inbox: Inbox) -> None:
     assert inbox.reasons == ["encoded"]
 
 
+async def test_a_second_encoding_is_415_too(serve: Serve, inbox: Inbox) -> None:
+    """The first one may say that there is none."""
+    request = post(gzip.compress(b"{}"), "Content-Encoding: identity", "Content-Encoding: gzip")
+    async with serve(endpoint(inbox)) as port, connection(port) as client:
+        await client.send(request)
+        assert (await client.reply())[0] == 415
+    assert inbox.reasons == ["encoded"]
+
+
+CONTENT_TYPES = (
+    None,
+    "",
+    "application/json",
+    "APPLICATION/json",
+    "Application/JSON ; Charset=UTF-8",
+    "application/json;charset=utf-16",
+    "application/x+json",
+    "application/cloudevents+json",
+    "text/json",
+    "text/plain",
+    "application/octet-stream",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "nonsense",
+)
+LOOSE_BODIES = (b'{"a": NaN}', b'{"a": 1e999}', b'{"a": "\\u0000"}', b'{"a": 1, "a": 2}', b'{"a": "\\ud800"}')
+
+
+async def test_no_spelling_of_a_content_type_goes_past_strict_json(serve: Serve, inbox: Inbox) -> None:
+    """What the sender calls its body decides nothing: the endpoint was declared to read JSON."""
+    async with serve(endpoint(inbox)) as port, connection(port) as client:
+        for kind in CONTENT_TYPES:
+            headers = () if kind is None else (f"Content-Type: {kind}",)
+            for body in LOOSE_BODIES:
+                await client.send(post(body, *headers))
+                assert (kind, body, (await client.reply())[0]) == (kind, body, 400)
+            await client.send(post(b'{"a": 1}', *headers))
+            assert (kind, (await client.reply())[0]) == (kind, 200)
+    assert inbox.reasons == (["bad_json"] * len(LOOSE_BODIES) + ["received"]) * len(CONTENT_TYPES)
+
+
+async def test_a_charset_is_not_believed(serve: Serve, inbox: Inbox) -> None:
+    """JSON is UTF-8: another reader of the stored bytes would otherwise see another event."""
+    body = '{"a": 1}'.encode("utf-16")
+    async with serve(endpoint(inbox)) as port, connection(port) as client:
+        await client.send(post(body, "Content-Type: application/json; charset=utf-16"))
+        assert (await client.reply())[0] == 400
+    assert inbox.reasons == ["bad_json"]
+
+
 async def test_one_too_many_is_503_with_retry_after(serve: Serve) -> None:
     """While the first one is being stored."""
     held, entered = asyncio.Event(), asyncio.Event()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from raceproof import CallError
 from raceproof.intake import BadJson, parse, strict_json
 from tests.intake.fix_unhurried import unhurried
 
@@ -257,3 +258,10 @@ def test_an_ordinary_body_is_read_by_orjson() -> None:
     """Or else all of this would be for nothing."""
     body = json.dumps({"url": "https://a:1", "text": "Привет:\n", "at": [{"id": 1.5}]}).encode()
     assert strict_json._quickly(body) == json.loads(body)
+
+
+@pytest.mark.parametrize("body", ["{}", None, bytearray(b"{}")], ids=lambda body: type(body).__name__)
+def test_something_else_than_bytes_is_the_caller_s_error(body: Any) -> None:
+    """It would have failed deep inside, or not at all."""
+    with pytest.raises(CallError, match="parse takes the bytes of a body as they arrived, got"):
+        parse(body)

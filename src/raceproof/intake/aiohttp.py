@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from raceproof.errors import DeclarationError, MissingExtra
 from raceproof.intake.connection import Connection, Front
 from raceproof.intake.endpoint import Endpoint
-from raceproof.intake.scheme import Headers
+from raceproof.intake.headers import Headers, Lowered, headers_of
 
 try:
     from aiohttp import web
@@ -65,12 +65,24 @@ def aiohttp_handler(endpoint: Endpoint) -> Callable[[web.BaseRequest], Awaitable
     return handle
 
 
+class _MultiDict(Lowered):
+    """The headers of aiohttp, which ignore the case of names themselves."""
+
+    __slots__ = ("_headers",)
+
+    def __init__(self, headers: "CIMultiDictProxy[str]") -> None:
+        self._headers = headers
+
+    def get(self, name: str, /) -> str | None:
+        return self._headers.get(name)
+
+
 def _with_one_encoding(headers: "CIMultiDictProxy[str]") -> Headers:
     """Headers with all content encodings in one: aiohttp decodes by the last, and an endpoint asks for the first."""
     encodings = headers.getall("content-encoding", ())
     if len(encodings) < 2:
-        return headers
-    return {name.lower(): headers[name] for name in headers} | {"content-encoding": ", ".join(encodings)}
+        return _MultiDict(headers)
+    return headers_of(headers)
 
 
 def aiohttp_server(endpoints: Mapping[str, Endpoint], **settings: Any) -> web.Server:

@@ -1,9 +1,14 @@
-"""An endpoint as an ASGI application, for uvicorn, hypercorn and granian, or mounted in Starlette, FastAPI and others."""
+"""An endpoint as an ASGI application: alone behind uvicorn, hypercorn or granian, or as a route of Starlette or FastAPI.
+
+As a route, because a mount has no address of its own: `app.mount("/events", …)` answers `POST /events` with a redirect
+to `/events/`, and senders of webhooks do not follow redirects.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Self
 
 from raceproof.intake.endpoint import Endpoint
+from raceproof.intake.headers import Lowered
 from raceproof.intake.reply import Reply
 
 Scope = MutableMapping[str, Any]
@@ -18,25 +23,35 @@ __all__ = ["asgi_app"]
 
 
 def asgi_app(endpoint: Endpoint) -> App:
-    """An ASGI application that answers POST with `endpoint`, on whatever path it is mounted."""
+    """An ASGI application that answers POST with `endpoint`, as `Route("/events", asgi_app(endpoint))` or alone."""
+    return _App(endpoint)
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+
+class _App:
+    """An object and not a function: Starlette would call a function with a request and wait for a response."""
+
+    __slots__ = ("_endpoint",)
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _live(receive, send)
         elif scope["type"] != "http":
-            raise ValueError(f"this application speaks HTTP, not {scope['type']}")
+            raise ValueError(
+                f"a webhook endpoint answers HTTP requests only, got a {scope['type']} connection"
+            )
         elif scope["method"] != "POST":
             await _send(scope, send, _WRONG_METHOD)
         else:
             body = _Body(receive)
-            reply = await endpoint.answer(_Headers(scope["headers"]), body)
+            reply = await self._endpoint.answer(_Headers(scope["headers"]), body)
             if not body.gone:
                 await _send(scope, send, reply)
 
-    return app
 
-
-class _Headers:
+class _Headers(Lowered):
     """The header list of ASGI, searched as it is: a few are asked for, and a dict would be made for nothing."""
 
     __slots__ = ("_pairs",)
@@ -48,8 +63,12 @@ class _Headers:
         wanted = name.encode("latin-1")
         for found, value in self._pairs:
             if found == wanted:
-                return value.decode("latin-1")
+                # each encoding was applied to the body; of any other header the first counts
+                return self._all(wanted) if wanted == b"content-encoding" else value.decode("latin-1")
         return None
+
+    def _all(self, wanted: bytes) -> str:
+        return b", ".join(value for found, value in self._pairs if found == wanted).decode("latin-1")
 
 
 class _Disconnected(Exception):

@@ -16,9 +16,10 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from raceproof.errors import DeclarationError
+from raceproof.errors import CallError, DeclarationError
+from raceproof.intake.headers import AnyHeaders, Headers, headers_of
 from raceproof.intake.reply import OK, REPLIES, UNAUTHORIZED, Reason, Reply
-from raceproof.intake.scheme import Headers, Scheme, Verified
+from raceproof.intake.scheme import Scheme, Verified
 from raceproof.intake.strict_json import BadJson, parse
 from raceproof.secrecy import is_secret
 
@@ -98,8 +99,11 @@ class Endpoint:
         self._on_reply = on_reply
         self._clock = clock
 
-    async def answer(self, headers: Headers, chunks: bytes | AsyncIterable[bytes]) -> Reply:
-        """Answer one request. `chunks` is its body: the whole of it, or the pieces as they arrive."""
+    async def answer(self, headers: AnyHeaders, chunks: bytes | AsyncIterable[bytes]) -> Reply:
+        """Answer one request, whose body is `chunks`: the whole of it, or the pieces as they arrive."""
+        headers = headers_of(headers)
+        if not isinstance(chunks, bytes | AsyncIterable):
+            chunks = _whole(chunks)
         if self._in_flight >= self._most:
             return self._told(REPLIES[Reason.BUSY], Reason.BUSY)
         self._in_flight += 1
@@ -119,12 +123,14 @@ class Endpoint:
             self._in_flight -= 1
 
     def begin(
-        self, headers: Headers, body: bytes, answer: Callable[[Reply], object]
+        self, headers: AnyHeaders, body: bytes, answer: Callable[[Reply], object]
     ) -> "asyncio.Future[object] | None":
         """The same for who has the whole body and cannot wait: `answer` is called with the reply, now or later.
 
         What is returned is on its way until then, and to be kept.
         """
+        headers = headers_of(headers)
+        body = _whole(body)
         if self._in_flight >= self._most:
             answer(self._told(REPLIES[Reason.BUSY], Reason.BUSY))
             return None
@@ -183,7 +189,7 @@ class Endpoint:
         said = headers.get("content-length")
         if said is None:
             return None
-        if not (said.isascii() and said.isdigit()):
+        if not (said.isascii() and said.isdecimal()):
             raise _Refused(Reason.UNREADABLE)
         if len(said) > 18 or (length := int(said)) > self._max_body:
             raise _Refused(Reason.TOO_BIG)
@@ -295,6 +301,17 @@ def _kept(source: str, scheme: Scheme, names: Iterable[str]) -> tuple[str, ...]:
         if name in scheme.private or is_secret(name):
             raise DeclarationError(f"the header {name} must not be stored; take it out of keep of {source!r}")
     return keep
+
+
+def _whole(given: Any) -> bytes:
+    """A body that is there already; a text has lost the bytes that were signed."""
+    if isinstance(given, bytes):
+        return given
+    if isinstance(given, bytearray | memoryview):
+        return bytes(given)
+    raise CallError(
+        f"the body must be bytes or an async iterable of bytes, as it arrived, got {type(given).__name__}"
+    )
 
 
 def _storable(key: str) -> bool:

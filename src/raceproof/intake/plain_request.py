@@ -9,6 +9,8 @@ import re
 from collections.abc import Container
 from typing import NamedTuple
 
+from raceproof.intake.headers import LoweredDict
+
 _LONGEST_HEAD = 8190
 _MOST_HEADERS = 64
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -22,7 +24,7 @@ class PlainRequest(NamedTuple):
     """The request line as it is, headers by lower-case name, and the body."""
 
     line: str
-    headers: dict[str, str]
+    headers: LoweredDict
     body: bytes
 
 
@@ -37,7 +39,7 @@ def plain_request(data: bytes, lines: Container[str]) -> PlainRequest | None:
         return None
     if line not in lines or len(fields) > _MOST_HEADERS:
         return None
-    headers: dict[str, str] = {}
+    headers = LoweredDict()
     for one in fields:
         name, colon, value = one.partition(":")
         known = _names.get(name) or _looked_at(name)
@@ -46,7 +48,7 @@ def plain_request(data: bytes, lines: Container[str]) -> PlainRequest | None:
             return None
         headers[known] = value.strip(" ")
     length = headers.get("content-length", "")
-    if not (length.isdigit() and len(length) < 10 and len(data) == end + 4 + int(length)):
+    if not (length.isdecimal() and len(length) < 10 and len(data) == end + 4 + int(length)):
         return None
     if "host" not in headers or not _UNUSUAL.isdisjoint(headers):
         return None

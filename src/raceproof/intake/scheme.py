@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from raceproof.errors import DeclarationError
+from raceproof.intake.headers import Headers
 from raceproof.intake.reply import Reason
 from raceproof.intake.secret import Secret
 
 TOLERANCE = 300
 """Seconds that a signed timestamp may be away from our clock, in either direction."""
-
-
-class Headers(Protocol):
-    """The headers of a request, asked by lower-case name. A plain dict will do if its names are in lower case."""
-
-    def get(self, name: str, /) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +68,6 @@ def keys_of(scheme: str, secrets: tuple[str | Secret, ...], shortest: int) -> tu
 
 def fresh(timestamp: str, now: float) -> Rejected | None:
     """Is a timestamp of the sender near our clock? Only plain digits count, so that it has one form only."""
-    if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 12):
+    if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 12):
         return MALFORMED
     return None if abs(now - int(timestamp)) <= TOLERANCE else STALE

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from typing import Literal
 
 from raceproof.errors import DeclarationError
+from raceproof.intake.headers import AnyHeaders, headers_of
 from raceproof.intake.scheme import (
     MALFORMED,
     MISMATCH,
     MISSING,
     VERIFIED,
-    Headers,
     Rejected,
     Verified,
     fresh,
@@ -41,7 +41,7 @@ class Unsigned:
 
     private: frozenset[str] = frozenset()
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> Verified | Rejected:
+    def verify(self, headers: AnyHeaders, body: bytes, now: float) -> Verified | Rejected:
         return VERIFIED
 
 
@@ -57,7 +57,8 @@ class StandardWebhooks:
         given = keys_of("StandardWebhooks", secrets, 1)
         self._keys = keys_of("StandardWebhooks", tuple(_from_base64(key) for key in given), 24)
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> Verified | Rejected:
+    def verify(self, headers: AnyHeaders, body: bytes, now: float) -> Verified | Rejected:
+        headers = headers_of(headers)
         event_id = headers.get("webhook-id")
         timestamp = headers.get("webhook-timestamp")
         listed = headers.get("webhook-signature")
@@ -90,7 +91,8 @@ class TelegramSecret:
                 "a secret of TelegramSecret is not 1 to 256 of A-Z a-z 0-9 _ -, as Telegram wants it"
             )
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> Verified | Rejected:
+    def verify(self, headers: AnyHeaders, body: bytes, now: float) -> Verified | Rejected:
+        headers = headers_of(headers)
         token = headers.get("x-telegram-bot-api-secret-token")
         if not token:
             return MISSING
@@ -115,7 +117,8 @@ class KieSignature:
     def __init__(self, *secrets: str | Secret) -> None:
         self._keys = keys_of("KieSignature", secrets, _SHORTEST)
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> Verified | Rejected:
+    def verify(self, headers: AnyHeaders, body: bytes, now: float) -> Verified | Rejected:
+        headers = headers_of(headers)
         timestamp = headers.get("x-webhook-timestamp")
         signature = headers.get("x-webhook-signature")
         if not timestamp or not signature:
@@ -182,7 +185,8 @@ class Hmac:
         self._before, self._after = signed.split("{body}")
         self.private = frozenset({self._header})
 
-    def verify(self, headers: Headers, body: bytes, now: float) -> Verified | Rejected:
+    def verify(self, headers: AnyHeaders, body: bytes, now: float) -> Verified | Rejected:
+        headers = headers_of(headers)
         listed = headers.get(self._header)
         if not listed:
             return MISSING

@@ -13,7 +13,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from raceproof.errors import RaceproofError
+from raceproof.errors import CallError, RaceproofError
 
 try:
     import orjson
@@ -46,7 +46,9 @@ class BadJson(RaceproofError):
 
 
 def parse(body: bytes) -> Any:
-    """The value of a JSON body, or `BadJson`; nothing else is ever raised."""
+    """The value of a JSON body, or `BadJson`; nothing else is ever raised for bytes."""
+    if not isinstance(body, bytes):
+        raise CallError(f"parse takes the bytes of a body as they arrived, got {type(body).__name__}")
     if orjson is not None:
         value = _quickly(body)
         if value is not _UNSURE:
