@@ -14,7 +14,15 @@ class CallError(RaceproofError):
 
 
 class MissingExtra(RaceproofError, ImportError):
-    """A driver is needed that is not installed; the message names the extra."""
+    """A package is needed that is not installed; the message names the extra."""
+
+
+def missing_extra(package: str, extra: str) -> MissingExtra:
+    """The error for a package that is not installed, with what installs it."""
+    return MissingExtra(
+        f"{package} is not installed: install the extra {extra!r} of raceproof,"
+        f" with pip install '.[{extra}]' in a checkout of it"
+    )
 
 
 class ScriptFailed(RaceproofError):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raceproof import statement
-from raceproof.errors import MissingExtra
+from raceproof.errors import missing_extra
 from raceproof.events import Event, subscribe
 from raceproof.outcome import Claim
 from raceproof.statuses import text_of_status
@@ -261,5 +261,5 @@ def _prometheus() -> Any:
         import prometheus_client
         import prometheus_client.core
     except ImportError as error:
-        raise MissingExtra("prometheus-client is not installed: pip install 'raceproof[metrics]'") from error
+        raise missing_extra("prometheus-client", "metrics") from error
     return prometheus_client

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from raceproof import statement
-from raceproof.errors import MissingExtra
+from raceproof.errors import missing_extra
 from raceproof.events import Event, subscribe
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def trace_decisions(provider: "TracerProvider | None" = None) -> Callable[[], No
         from opentelemetry import trace
         from opentelemetry.trace import Status, StatusCode
     except ImportError as error:
-        raise MissingExtra("opentelemetry-api is not installed: pip install 'raceproof[otel]'") from error
+        raise missing_extra("opentelemetry-api", "otel") from error
 
     tracer = trace.get_tracer("raceproof", tracer_provider=provider)
 

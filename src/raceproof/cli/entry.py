@@ -3,6 +3,8 @@
 import importlib
 import sys
 
+from raceproof.errors import missing_extra
+
 _NEEDED = ("click", "rich")
 
 
@@ -12,9 +14,7 @@ def main() -> None:
         try:
             importlib.import_module(name)
         except ImportError:
-            sys.exit(
-                f"raceproof: {name} is not installed; the command line needs it: pip install 'raceproof[cli]'"
-            )
+            sys.exit(f"raceproof: {missing_extra(name, 'cli')}")
     from raceproof.cli.program import program
 
     program()

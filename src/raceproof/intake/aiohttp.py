@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from raceproof.errors import DeclarationError, MissingExtra
+from raceproof.errors import DeclarationError, missing_extra
 from raceproof.intake.connection import Connection, Front
 from raceproof.intake.endpoint import Endpoint
 from raceproof.intake.headers import Headers, Lowered, headers_of
@@ -20,7 +20,7 @@ try:
     from aiohttp import web
     from aiohttp.http import HttpProcessingError
 except ImportError as error:
-    raise MissingExtra("aiohttp is not installed: pip install 'raceproof[aiohttp]'") from error
+    raise missing_extra("aiohttp", "aiohttp") from error
 
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy

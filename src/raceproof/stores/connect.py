@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from raceproof.driver import AsyncDriver, Driver
-from raceproof.errors import CallError, MissingExtra
+from raceproof.errors import CallError, missing_extra
 from raceproof.store import AsyncStore, Store
 from raceproof.stores.sqlite import SqliteConnection
 from raceproof.stores.sqlite_writer import SqliteWriter
@@ -200,6 +200,4 @@ def _needs(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(
-            f"{error.name or module} is not installed: pip install 'raceproof[{extra}]'"
-        ) from error
+        raise missing_extra(error.name or module, extra) from error

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from raceproof import Attempts, Claimable, Inbox, Lease, MissingExtra, Spec
+from raceproof import Attempts, Claimable, Inbox, Lease, Spec
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import Failure
 from raceproof.cli.location import Location
@@ -15,6 +15,7 @@ from raceproof.cli.output import printable
 from raceproof.cli.stores import open_store
 from raceproof.cli.things import find_things
 from raceproof.doctor.snapshot import snapshot
+from raceproof.errors import missing_extra
 from raceproof.metrics import StateGauges
 
 _KINDS = (Spec, Claimable, Attempts, Lease, Inbox)
@@ -71,7 +72,7 @@ def metrics(
     try:
         from prometheus_client import CollectorRegistry, generate_latest, start_http_server
     except ImportError as error:
-        raise MissingExtra("prometheus-client is not installed: pip install 'raceproof[metrics]'") from error
+        raise missing_extra("prometheus-client", "metrics") from error
     registry = CollectorRegistry()
     with open_store(location, None, tenant) as store:
         gauges = StateGauges(registry)

@@ -4,13 +4,14 @@ import sys
 
 import click
 
-from raceproof import Attempts, Claimable, Delivery, Inbox, Lease, MissingExtra, Spec
+from raceproof import Attempts, Claimable, Delivery, Inbox, Lease, Spec
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.location import Location
 from raceproof.cli.options import app_option, debug_option, url_option
 from raceproof.cli.stores import open_store
 from raceproof.cli.things import find_things
 from raceproof.doctor import Subject
+from raceproof.errors import missing_extra
 
 _KINDS = (Spec, Claimable, Delivery, Attempts, Lease, Inbox)
 
@@ -57,7 +58,7 @@ def top(
     try:
         from raceproof.top import Top, Watch
     except ImportError as error:
-        raise MissingExtra(f"{error.name} is not installed: pip install 'raceproof[top]'") from error
+        raise missing_extra(str(error.name), "top") from error
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("top needs a terminal; for scripts there are show, claims, stuck and doctor.")
     with open_store(location, None, tenant):

@@ -9,13 +9,14 @@ from urllib.parse import quote
 
 import click
 
-from raceproof import Attempts, CallError, Claimable, Delivery, Inbox, Lease, MissingExtra, Spec, connect
+from raceproof import Attempts, CallError, Claimable, Delivery, Inbox, Lease, Spec, connect
 from raceproof.cli.changes import by_option, login_name
 from raceproof.cli.completing import complete_thing
 from raceproof.cli.ends import ExitCode, Failure
 from raceproof.cli.location import Location
 from raceproof.cli.options import Run, app_option, debug_option, url_option
 from raceproof.cli.things import find_things
+from raceproof.errors import missing_extra
 from raceproof.store import AsyncStore
 from raceproof.stores.connect import Connecting
 from raceproof.stores.sqlite_writer import SqliteWriter
@@ -140,7 +141,7 @@ def _serve(
         from raceproof.web.serving import impatient
         from raceproof.web.token import TokenAccess
     except ImportError as error:
-        raise MissingExtra(f"{error.name} is not installed: pip install 'raceproof[web]'") from error
+        raise missing_extra(str(error.name), "web") from error
     authorize = TokenAccess(token, actor, changes) if token else None
     app = dashboard(
         opening(location, tenant, read_only=not (changes or create_audit)),
