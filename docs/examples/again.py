@@ -12,6 +12,6 @@ with database("c-42") as path, connect(f"sqlite:///{path}") as db:
         case Moved(replayed=True, before=before):
             print(f"it was us: {before} → SENT")
         case Already():
-            print("it was somebody else")
+            print("it was another call")
 
     print(db.move(Command.send, "c-42", call="job-18").outcome)

@@ -22,7 +22,7 @@ with database("j-1", "j-2", "j-3") as path, connect(f"sqlite:///{path}") as db:
     print("worker-2 took over", taken_over.key, "at attempt", taken_over.attempt)
 
     late = db.move(Job.finish, second, set={"result": "too late"})
-    print("worker-1 is told:", late.outcome)
-    print("worker-1 renews: ", db.renew(second, now=LATER)[0].outcome)
+    print("worker-1 finishes:", late.outcome)
+    print("worker-1 renews:  ", db.renew(second, now=LATER)[0].outcome)
 
     print(db.move(Job.finish, taken_over, set={"result": "ok"}))

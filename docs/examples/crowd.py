@@ -1,4 +1,4 @@
-"""A hundred callers want the same row: one is told that it moved it."""
+"""A hundred callers want the same row: exactly one of them moves it."""
 
 import asyncio
 from collections import Counter

@@ -1,13 +1,10 @@
-"""The same two workers with a guarded move: the late SENT is refused, and told so."""
+"""Win first, then publish: one worker publishes, and nothing overwrites the device's ACK."""
 
 import sqlite3
-import tempfile
-from contextlib import closing
-
-# docs: fix
+from collections.abc import Iterator
 from enum import StrEnum
 
-from raceproof import Already, Lifecycle, Moved, Refused, bind, move
+from raceproof import Lifecycle, bind, move
 
 
 class Status(StrEnum):
@@ -21,29 +18,27 @@ class Command(Lifecycle[Status], table="commands", key="cmd_id"):
     ack = move(Status.QUEUED, Status.SENT, to=Status.ACK)
 
 
-def mark_sent(db: sqlite3.Connection, cmd_id: str) -> None:
-    publish(cmd_id)
-    match bind(db).move(Command.send, cmd_id):
-        case Moved(before=before):
-            print(f"worker 1: {before} → SENT")
-        case Already():
-            print("worker 1: somebody has recorded it before")
-        case Refused(status=status):
-            print(f"worker 1: too late, it is at {status}")
+connection = sqlite3.connect(":memory:", isolation_level=None)
+connection.execute("CREATE TABLE commands (cmd_id TEXT PRIMARY KEY, status TEXT)")
+connection.execute("INSERT INTO commands VALUES ('c-42', 'QUEUED')")
+db = bind(connection)
 
 
-# docs: run
-def publish(cmd_id: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as second_worker:
-        bind(second_worker).move(Command.ack, cmd_id).must()
-        print("worker 2: QUEUED → ACK")
+def worker(name: str) -> Iterator[None]:
+    yield  # the other worker runs
+    answer = db.move(Command.send, "c-42")  # the check and the write are one statement
+    if answer.won:
+        print(f"{name} publishes c-42")
+    else:
+        print(f"{name} does not: {answer}")
+    yield  # the other worker runs, the device answers
 
 
-with tempfile.TemporaryDirectory() as folder:
-    path = f"{folder}/commands.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as first_worker:
-        first_worker.execute("CREATE TABLE commands (cmd_id TEXT PRIMARY KEY, status TEXT)")
-        first_worker.execute("INSERT INTO commands VALUES ('c-42', 'QUEUED')")
-        mark_sent(first_worker, "c-42")
-        [status] = first_worker.execute("SELECT status FROM commands").fetchone()
-        print(f"the row:  {status}")
+one, two = worker("worker 1"), worker("worker 2")
+for step in (one, two, one, two):
+    next(step)
+print("the device answered:", db.move(Command.ack, "c-42"))
+for step in (one, two):
+    next(step, None)
+print("the row says:", *connection.execute("SELECT status FROM commands").fetchone())
+connection.close()

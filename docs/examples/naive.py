@@ -1,32 +1,28 @@
-"""The two-worker bug, made to happen: a late SENT overwrites an ACK."""
+"""Check, then write: two workers publish the same command, and a late SENT overwrites the device's ACK."""
 
 import sqlite3
-import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+
+db = sqlite3.connect(":memory:", isolation_level=None)
+db.execute("CREATE TABLE commands (cmd_id TEXT PRIMARY KEY, status TEXT)")
+db.execute("INSERT INTO commands VALUES ('c-42', 'QUEUED')")
 
 
-def publish(cmd_id: str) -> None:
-    """The broker takes the message; the device answers at once, and the second worker records the answer."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as second_worker:
-        second_worker.execute("UPDATE commands SET status = 'ACK' WHERE cmd_id = ?", (cmd_id,))
-        print("worker 2: QUEUED → ACK")
-
-
-# docs: worker
-def mark_sent(db: sqlite3.Connection, cmd_id: str) -> None:
-    [status] = db.execute("SELECT status FROM commands WHERE cmd_id = ?", (cmd_id,)).fetchone()
+def worker(name: str) -> Iterator[None]:
+    [status] = db.execute("SELECT status FROM commands WHERE cmd_id = 'c-42'").fetchone()
+    yield  # the other worker runs
     if status == "QUEUED":
-        publish(cmd_id)  # meanwhile the device answers, and another worker writes ACK
-        db.execute("UPDATE commands SET status = 'SENT' WHERE cmd_id = ?", (cmd_id,))
+        print(f"{name} publishes c-42")
+        yield  # the other worker runs, the device answers
+        db.execute("UPDATE commands SET status = 'SENT' WHERE cmd_id = 'c-42'")
 
 
-# docs: run
-with tempfile.TemporaryDirectory() as folder:
-    path = f"{folder}/commands.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as first_worker:
-        first_worker.execute("CREATE TABLE commands (cmd_id TEXT PRIMARY KEY, status TEXT)")
-        first_worker.execute("INSERT INTO commands VALUES ('c-42', 'QUEUED')")
-        mark_sent(first_worker, "c-42")
-        print("worker 1: writes SENT")
-        [status] = first_worker.execute("SELECT status FROM commands").fetchone()
-        print(f"the row:  {status}")
+one, two = worker("worker 1"), worker("worker 2")
+for step in (one, two, one, two):
+    next(step)
+db.execute("UPDATE commands SET status = 'ACK' WHERE cmd_id = 'c-42'")
+print("the device answered: ACK")
+for step in (one, two):
+    next(step, None)
+print("the row says:", *db.execute("SELECT status FROM commands").fetchone())
+db.close()
