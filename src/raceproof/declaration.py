@@ -128,7 +128,10 @@ def build_spec(
 def _check_move(problems: Problems, name: str, one: Move[Any], known: Mapping[str, str]) -> None:
     problems.require(bool(one.sources), f"move {name} has no source")
     for status in (*one.sources, one.target):
-        problems.require(status in known, f"move {name} names {status!r}, which is not one of its statuses")
+        hint = "; there is no wildcard, name the statuses, as in move(*OPEN, to=…)" if status == "*" else ""
+        problems.require(
+            status in known, f"move {name} names {status!r}, which is not one of its statuses{hint}"
+        )
     problems.require(one.target not in one.sources, f"move {name} leads from {one.target!r} to itself")
     problems.require(len(set(one.sources)) == len(one.sources), f"move {name} names a source twice")
 

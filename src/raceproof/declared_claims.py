@@ -46,7 +46,9 @@ def check_claims(
     if one.serial is not None:
         identifier(one.serial)
         problems.require(
-            not any(column.startswith("-") for column in one.order_by), f"{claim} is serial: order it upwards"
+            not any(column.startswith("-") for column in one.order_by),
+            f"{claim} is serial: order it upwards, without a leading '-'; a line has one order, so priorities"
+            " cannot let a row overtake those before it",
         )
     problems.require(
         one.cap is None or is_count(one.cap),

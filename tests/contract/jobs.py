@@ -20,9 +20,10 @@ def jobs(
     form: str = "columns",
     history: bool = False,
     claim: dict[str, Any] | None = None,
+    extra: dict[str, str] | None = None,
     **changes: Any,
 ) -> Spec[str]:
-    """The lifecycle on a table of its own; `claim` changes its claim, `changes` the declaration."""
+    """The lifecycle on a table of its own; `claim` changes its claim, `changes` the declaration, `extra` are columns."""
     work = {
         "move": "start",
         "lease": 30,
@@ -54,7 +55,7 @@ def jobs(
     if history:
         declared["history"] = fresh_name("history")
     spec = Lifecycle.from_dict(declared)
-    ground.table(spec, {"made_at": "integer", "owner": "text"})
+    ground.table(spec, {"made_at": "integer", "owner": "text", **(extra or {})})
     return spec
 
 

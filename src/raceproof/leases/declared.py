@@ -1,5 +1,6 @@
 """A lease that one process holds at a time: a row with its holder and an epoch that grows with every change of holder."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,11 @@ class Lease:
         qualified(self.table)
         if not self.name:
             raise DeclarationError("a lease needs a name")
+        if self.seconds in (None, math.inf):
+            raise DeclarationError(
+                f"lease {self.name}: seconds={self.seconds!r} would leave the lease with a dead holder for ever;"
+                " give a time, such as 3600 (a hundred years at most), and renew the lease before it is over"
+            )
         check_seconds(f"lease {self.name}: seconds", self.seconds)
 
     def __str__(self) -> str:
