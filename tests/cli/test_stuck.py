@@ -98,6 +98,9 @@ def test_those_under_way_hide_no_delivery_whose_end_nobody_knows(cli: Cli, sql_p
     sql_place.db.uncertain(turn)
     (found,) = stuck(cli, sql_place, "pictures", "--limit", "1")
     assert found["key"] == "z"
+    told = cli("stuck", *sql_place.target, "pictures", "--limit", "1").stderr
+    assert "pictures: the first 1 are listed; --limit lists more" in told
+    assert "are listed" not in cli("stuck", *sql_place.target, "pictures").stderr
     listed = cli("delivery", *sql_place.target, "pictures", "--uncertain", "--limit", "1", "-o", "ids")
     assert (listed.exit_code, listed.stdout) == (0, "z\n")
 

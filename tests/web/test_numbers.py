@@ -9,13 +9,14 @@ from uuid import uuid4
 
 import pytest
 
+from raceproof import asweep
 from raceproof.statement import Program, Statement, T
 from raceproof.web.looking.deliveries import deliveries
 from raceproof.web.looking.pace import HOUR, LOOKED_AT, MINUTE, paces
 from raceproof.web.looking.rows import MOST
 from raceproof.web.recently import Recently
 from tests.web.fix_shop import Shop, postgres_shop, sqlite_shop, visitor
-from tests.web.shop import Line, Order, receipts
+from tests.web.shop import Line, Order, logins, receipts
 
 _MANY = {
     "postgres": "INSERT INTO shop_history (lifecycle, key, move, outcome, after, at) "
@@ -81,7 +82,8 @@ async def test_moves_of_the_last_minute_are_counted_whatever_happened_before(sql
     assert "PACKED → SHIPPED 4,612 3,277" in lifecycle
 
 
-async def test_a_quiet_lifecycle_says_how_long_it_has_been_quiet(sql_shop: Shop) -> None:
+async def test_a_lifecycle_that_moved_two_hours_ago_says_how_long_it_has_been_quiet(sql_shop: Shop) -> None:
+    await decided(sql_shop, 5, 7200)
     assert "no moves in the last hour" in await text_of(sql_shop, "/")
     await decided(sql_shop, 14, 600)
     assert "no moves in the last minute, 14 in the last hour" in await text_of(sql_shop, "/")
@@ -228,6 +230,27 @@ async def test_a_history_is_read_backwards_by_its_primary_key(sql_shop: Shop) ->
         else:
             assert "SCAN h" in plans[name]  # by its rowid, which is its id
             assert "FOR ORDER BY" not in plans[name]
+
+
+async def test_every_move_of_this_process_is_counted_whichever_call_made_it(small_shop: Shop) -> None:
+    """The history of an order says how many there were: claims, releases, sweeps and starts make moves too."""
+    board = small_shop.board()
+    before = small_shop.raw.execute("SELECT max(id) FROM shop_history").fetchone()[0]
+    (first, second) = await small_shop.store.claim(Order.packing, 2, by="packer", lease=30)
+    await small_shop.store.release(first)
+    await small_shop.store.move(Order.pack, second)
+    await small_shop.store.move(Order.pack, second.key)
+    small_shop.raw.execute("UPDATE shop_orders SET tries = 3 WHERE status = 'NEW' AND id > 6")
+    await asweep(small_shop.store, Order.packing)
+    await small_shop.store.start_attempt(logins, "eve", "login-3")
+    kept = small_shop.raw.execute(
+        "SELECT lifecycle, move, outcome, count(*) FROM shop_history WHERE id > ? AND outcome NOT IN ('started', 'claimed') "
+        "GROUP BY lifecycle, move, outcome",
+        (before,),
+    ).fetchall()
+    counted = board.board.feed.recently.within(MINUTE)
+    assert sorted((*key, number) for key, number in counted.items()) == sorted(kept)
+    assert {row[1] for row in kept} >= {"start", "put_back", "pack", "give_up", "supersede"}
 
 
 def test_what_this_process_counts_is_forgotten_after_its_time() -> None:

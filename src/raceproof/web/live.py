@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from raceproof import events
+from raceproof.attempts import Started
 from raceproof.events import Event
 from raceproof.leases import Leading
-from raceproof.outcome import Claim, Refused
-from raceproof.spec import Claimable
+from raceproof.outcome import Claim, Refused, Released, SetAside
+from raceproof.spec import Move
 from raceproof.web.declared import Catalog
 from raceproof.web.looking.leases import Watch
 from raceproof.web.recently import Recently
@@ -108,13 +109,21 @@ class Feed:
 
 
 def _move_of(event: Event) -> str | None:
-    """The move that a decision was about; a claim that leads to another status makes one too."""
-    if event.operation in ("move", "sweep"):
-        return event.move
-    claim = event.answer.move
-    if isinstance(event.answer, Claim) and isinstance(claim, Claimable) and claim.move is not None:
-        return claim.move.name if event.operation == "claim" else None
-    return None
+    """The move that a decision made or tried; a claim, its end and the start of an attempt may each make one."""
+    answer: Any = event.answer
+    made: Move[Any] | None = None
+    match answer:
+        case Claim() if event.operation == "claim" and answer.move.move:
+            made = answer.move.move if answer.before != answer.move.move.target else None
+        case Released():
+            made = answer.move.back
+        case SetAside():
+            made = answer.move.exhausted
+        case Started():
+            made = answer.move.supersede if answer.superseded is not None else None
+        case _ if event.operation in ("move", "sweep"):
+            return event.move
+    return made.name if made else None
 
 
 def subscribe_weakly(feed: Feed) -> Callable[[], None]:

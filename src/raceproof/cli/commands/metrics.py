@@ -34,7 +34,7 @@ Decisions are counted where they are made: call raceproof.count_decisions() in t
 @click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(*_KINDS))
 @app_option
 @url_option
-@click.option("--tenant", help="Whose claims, where a lifecycle has a tenant column.")
+@click.option("--tenant", help="Whose rows, where a lifecycle has a tenant column.")
 @click.option("--serve", metavar="[HOST:]PORT", help="Answer GET /metrics until interrupted, on 127.0.0.1.")
 @click.option(
     "--every",

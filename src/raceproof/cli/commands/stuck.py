@@ -84,7 +84,12 @@ def stuck(
 
     def look(store: Store, target: Target[Any]) -> list[dict[str, Any]]:
         try:
-            return [one._asdict() for one in _stuck(store, target, limit, pasting)]
+            found = [one._asdict() for one in _stuck(store, target, limit, pasting)]
+            if len(found) >= limit:
+                click.echo(
+                    printable(f"{target.name}: the first {limit:,} are listed; --limit lists more"), err=True
+                )
+            return found
         except CallError as error:  # Redis cannot be searched for everything
             unseen.append(target.name)
             click.echo(printable(f"not looked at: {error}"), err=True)
