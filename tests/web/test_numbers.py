@@ -73,8 +73,8 @@ async def test_moves_of_the_last_minute_are_counted_whatever_happened_before(sql
     await decided(sql_shop, 612, 30)
     await decided(sql_shop, 3277, 20, outcome="refused")
     page = await text_of(sql_shop, "/")
-    assert "612 moves in the last minute, in 2 of 4 lifecycles" in page
-    assert "612 moves in the last minute · 3,277 refused in the last minute" in page
+    assert " 612 moves in the last minute, in 2 of 4 lifecycles" in page
+    assert " 612 moves in the last minute · 3,277 refused in the last minute" in page
     assert "3,277 refused in the last minute" in page
     assert "3277 refused" not in page
     lifecycle = await text_of(sql_shop, "/lifecycle?of=Order")
@@ -89,7 +89,7 @@ async def test_a_lifecycle_that_moved_two_hours_ago_says_how_long_it_has_been_qu
     assert "no moves in the last minute, 14 in the last hour" in await text_of(sql_shop, "/")
     await decided(sql_shop, 1, 1)
     page = await text_of(sql_shop, "/")
-    assert "1 move in the last minute" in page
+    assert " 1 move in the last minute" in page
     assert "of late" not in page
 
 
