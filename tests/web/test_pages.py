@@ -96,10 +96,9 @@ async def test_what_is_not_there_is_not_found(small_shop: Shop, path: str) -> No
 @pytest.mark.parametrize(
     "path",
     [
-        "/lifecycle?of=Order&before=x",
         "/lifecycle?of=Order&status=%27%22",
-        "/races?before=x&table=y",
-        "/audit?before=x",
+        "/races?before=5&table=y",
+        "/audit?before=5",
     ],
 )
 async def test_a_strange_url_is_answered(any_shop: Shop, path: str) -> None:

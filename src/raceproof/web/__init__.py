@@ -2,7 +2,7 @@
 
     from raceproof.web import Access, Link, dashboard
 
-    app = dashboard(store, Order, invoices, lease, title="shop")            # anyone may look, nobody may change
+    app = dashboard(store, Order, invoices, lease, title="shop")            # anyone on this machine may look
     outer.mount("/raceproof", app)                                          # any ASGI application, any prefix
 
 Promise: it reads with bounded statements, asks for nothing off the machine, and changes nothing unless `authorize` says
