@@ -49,10 +49,10 @@ def ddl(
     """
     need_sql(dialect)
     if drop_guards:
-        specs = [one for one in _things(declarations) if isinstance(one, Spec)]
+        specs = [one for one in declared_things(declarations) if isinstance(one, Spec)]
         return [statement for spec in specs for statement in drop_statements(spec, dialect)]
     found: list[str] = []
-    for thing in _things(declarations):
+    for thing in declared_things(declarations):
         found += _tables(thing, dialect)
         if isinstance(thing, Spec | Attempts | Delivery):
             found += missing_columns(thing, dialect, existing)
@@ -81,7 +81,7 @@ def backfill(*declarations: Declared, dialect: Dialect) -> list[str]:
     A claim that leaves a row at its status has none: no statement can tell its waiting rows from those in work.
     """
     need_sql(dialect)
-    specs = [one for one in _things(declarations) if isinstance(one, Spec)]
+    specs = [one for one in declared_things(declarations) if isinstance(one, Spec)]
     return [
         backfill_of(claim, dialect)
         for spec in specs
@@ -120,7 +120,7 @@ def _constant(text: str, constants: Mapping[str, str]) -> str:
     return text
 
 
-def _things(
+def declared_things(
     declarations: Iterable[Declared],
 ) -> Iterator[Spec[Any] | Delivery | Attempts | Lease | Inbox | Schedules]:
     """Each thing once, a lifecycle before what is declared on it."""

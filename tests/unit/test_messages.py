@@ -195,6 +195,13 @@ def test_a_tag_in_a_log_line_has_no_spaces(store: Store, caplog: pytest.LogCaptu
     assert not any(" " in tag for tag in tags)
 
 
+def test_the_first_leader_takes_over_from_no_one(store: Store) -> None:
+    """It has acquired the lease, as everyone has who leads after it."""
+    leading: Any = store.lead(Lease("nightly"), by="a")
+    assert str(leading) == f"a acquired lease nightly in epoch {leading.epoch}"
+    assert str(store.keep_leading(leading)) == f"a holds lease nightly in epoch {leading.epoch}"
+
+
 def test_a_move_in_the_place_of_a_claim_is_told_from_it(store: Store) -> None:
     """And the other way round; nothing of the inside is shown."""
     for work in (store.claim, store.claims):

@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "raceproof.demo.command:demo",
     "lifecycles": "raceproof.cli.commands.lifecycles:lifecycles",
     "sql": "raceproof.cli.commands.sql:sql",
+    "grants": "raceproof.cli.commands.grants:grants",
     "diagram": "raceproof.cli.commands.diagram:diagram",
     "verify": "raceproof.cli.commands.verify:verify",
     "explore": "raceproof.cli.commands.explore:explore",

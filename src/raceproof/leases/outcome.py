@@ -32,7 +32,8 @@ class Leading(ReachedAnswer):
         return "took over" if self.taken_over else "leading"
 
     def __str__(self) -> str:
-        how = "took over" if self.taken_over else "holds"
+        # not "took over": the store does not tell whether there was an earlier holder
+        how = "acquired" if self.taken_over else "holds"
         return f"{self.by} {how} {self.move} in epoch {self.epoch}"
 
 
