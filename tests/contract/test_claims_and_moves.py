@@ -1,6 +1,6 @@
 """What moves do to a claim, on every store: end it, keep it, or pass it by. No test here knows which store it runs on."""
 
-from raceproof import Lost, Moved, Refused
+from raceproof import Lost, Moved
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after
@@ -106,11 +106,11 @@ async def test_a_claim_is_in_the_history(ground: Ground) -> None:
 
 
 async def test_a_plain_move_of_a_claimed_row_needs_no_claim(ground: Ground) -> None:
-    """An operator may cancel; the holder is refused then, and does not bring the row back."""
+    """An operator may cancel; that ends the claim, so the holder has lost the row and does not bring it back."""
     job = jobs(ground)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
     assert (await ground.db.move(job.moves["give_up"], "a", by="operator")).won
     answer = await ground.db.move(job.moves["finish"], mine)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, Lost)
     assert answer.status == "DEAD"

@@ -212,3 +212,19 @@ async def test_an_old_leader_claims_nothing(ground: Ground) -> None:
     old, new = await ground.db.leading_guard(ann), await ground.db.leading_guard(bob)
     assert await ground.db.claim(job.claims["work"], where=old, now=after(32)) == []
     assert [one.key for one in await ground.db.claim(job.claims["work"], where=new, now=after(32))] == ["a"]
+
+
+async def test_only_a_lease_that_was_held_before_is_taken_over(ground: Ground) -> None:
+    """The first leader takes over from no process; whoever follows does, also after a step down, and a renewal does not."""
+    lease = Lease("bot", 30, fresh_name("leases"))
+    ground.lease_table(lease.table)
+    first = await ground.db.lead(lease, "ann", now=NOON)
+    assert (first.taken_over, first.outcome) == (False, "leading")
+    assert not (await ground.db.keep_leading(first, now=after(1))).taken_over
+    second = await ground.db.lead(lease, "bob", now=after(40))
+    assert (second.taken_over, second.outcome) == (True, "took over")
+    assert second.epoch > first.epoch
+    await ground.db.step_down(second, now=after(41))
+    third = await ground.db.lead(lease, "ann", now=after(41))
+    assert third.taken_over
+    assert third.epoch > second.epoch

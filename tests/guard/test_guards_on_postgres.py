@@ -1,6 +1,7 @@
 """What PostgreSQL's guards tell and what they withstand (L6): other triggers, search paths, names, ways to write."""
 
 import json
+from typing import Any
 
 import psycopg
 import pytest
@@ -205,7 +206,7 @@ ENDS_THE_QUOTE = "$raceproof$; DROP TABLE canary; --"
     ],
 )
 def test_a_name_that_looks_like_the_end_of_the_function_is_only_a_name(
-    on_postgres: GuardedPostgres, change: dict[str, str], history: bool
+    on_postgres: GuardedPostgres, change: dict[str, Any], history: bool
 ) -> None:
     """Every name of a declaration, also those that only the pinned search_path contains."""
     on_postgres.run("CREATE TABLE canary ()")

@@ -196,9 +196,10 @@ def test_a_tag_in_a_log_line_has_no_spaces(store: Store, caplog: pytest.LogCaptu
 
 
 def test_the_first_leader_takes_over_from_no_one(store: Store) -> None:
-    """It has acquired the lease, as everyone has who leads after it."""
+    """Only the next one does, and only that counts as a change of leaders."""
     leading: Any = store.lead(Lease("nightly"), by="a")
-    assert str(leading) == f"a acquired lease nightly in epoch {leading.epoch}"
+    assert (leading.taken_over, leading.outcome) == (False, "leading")
+    assert str(leading) == f"a holds lease nightly in epoch {leading.epoch}"
     assert str(store.keep_leading(leading)) == f"a holds lease nightly in epoch {leading.epoch}"
 
 

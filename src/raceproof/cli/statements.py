@@ -42,7 +42,7 @@ def _trace(moves: PostgresMoves | SqliteMoves | RedisMoves, move: Move[Any]) -> 
     found: dict[str, Shown] = {}
     for wins in (True, False):
         asked = _request(move)
-        for statement in _run(moves.one(asked), wins_at=len(move.sources) if wins else 0):
+        for statement in _run(moves.one(asked), asked, wins_at=len(move.sources) if wins else 0):
             found.setdefault(statement.text, _shown(statement, asked))
     return list(found.values())
 
@@ -60,7 +60,7 @@ def _request(move: Move[Any]) -> MoveRequest:
     )
 
 
-def _run(program: Program[Answer[Any, Any]], wins_at: int) -> Iterator[Statement]:
+def _run(program: Program[Answer[Any, Any]], asked: MoveRequest, wins_at: int) -> Iterator[Statement]:
     """Run a program against a store that answers with a row at the write with this number, and otherwise with none."""
     writes = 0
     try:
@@ -72,7 +72,7 @@ def _run(program: Program[Answer[Any, Any]], wins_at: int) -> Iterator[Statement
                 writes += 1
                 rows = (("<revision>", "<key>"),) if writes == wins_at else ()
             elif statement.name.startswith("move.swift") and wins_at:
-                rows = (("<before>", "<revision>"),)
+                rows = (("<before>", "<revision>", *(("<holder>",) if asked.ended else ())),)
             statement = program.send(rows)
     except StopIteration:
         return

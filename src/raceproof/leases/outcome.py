@@ -22,6 +22,7 @@ class Leading(ReachedAnswer):
     epoch: int
     deadline: float
     taken_over: bool = False
+    """There was an earlier holder; it may not know yet that its epoch is over."""
 
     @property
     def key(self) -> str:
@@ -32,8 +33,7 @@ class Leading(ReachedAnswer):
         return "took over" if self.taken_over else "leading"
 
     def __str__(self) -> str:
-        # not "took over": the store does not tell whether there was an earlier holder
-        how = "acquired" if self.taken_over else "holds"
+        how = "took over" if self.taken_over else "holds"
         return f"{self.by} {how} {self.move} in epoch {self.epoch}"
 
 

@@ -19,7 +19,8 @@ WHERE t.until IS NULL
    -- P13: or the clock was set back since it was taken
    OR {ahead}
    OR (t.session AND {$locked})
-RETURNING epoch
+-- only a lease that nobody ever held begins with the clock itself
+RETURNING epoch, epoch <> {clock}
 
 -- name: lease.renew
 UPDATE {table} AS t

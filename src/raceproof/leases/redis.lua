@@ -3,7 +3,7 @@
 -- KEYS  1 the lease
 -- ARGV  what the caller gives, each by its name: by, lease in seconds, epoch, given_now (in seconds, instead of the server's
 --       clock)
--- returns {won, holder or '', epoch, until or ''}
+-- returns {1 if won (2 by the first holder that there is), holder or '', epoch, until or ''}
 
 -- for: all
 local time = redis.call('TIME') -- if: not given_now
@@ -19,11 +19,12 @@ local held = ends and tonumber(ends) > now and not ahead
 
 -- for: acquire
 if not held then
+  local won = led and 1 or 2
   -- P10: grows with every change of holder
   led = grown(led, now)
   ends = string.format('%.6f', now + lease)
   redis.call('HSET', KEYS[1], 'holder', by, 'epoch', led, 'since', moment, 'until', ends)
-  return {1, by, led, ends}
+  return {won, by, led, ends}
 end
 -- for: renew
 -- P10: only the holder, and only in its own epoch

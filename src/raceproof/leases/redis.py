@@ -64,7 +64,7 @@ class RedisLeases:
         except AcknowledgementLost as error:
             return Unknown(lease.name, lease, None, error.__cause__ or error)
         if row[0]:
-            return Leading(lease, by, int(row[2]), deadline, taken_over=action == "acquire")
+            return Leading(lease, by, int(row[2]), deadline, taken_over=action == "acquire" and row[0] == 1)
         return _led(lease, row)
 
     def _script(self, action: str, lease: Lease, by: str, epoch: int, now: datetime | None) -> Statement:

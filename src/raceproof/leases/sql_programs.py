@@ -44,7 +44,7 @@ class PostgresLeases:
         try:
             rows = yield self._text("lease.acquire", lease, now).bind(values)
             if rows:
-                return Leading(lease, by, int(rows[0][0]), deadline, taken_over=True)
+                return Leading(lease, by, int(rows[0][0]), deadline, taken_over=bool(rows[0][1]))
             return (yield from self.look(lease, now, lock=True))
         except AcknowledgementLost as error:
             return Unknown(lease.name, lease, None, error.__cause__ or error)
@@ -113,7 +113,7 @@ class PostgresLeases:
                 # more than twice its length from now; a longer lease has an epoch that is no later than the clock
                 "ahead": f"(t.until > {self.words.plus(ends, parameter('lease'))}"
                 f" AND t.epoch > {self.words.microseconds(moment)})",
-                "grown": self.words.greatest("t.epoch + 1", "EXCLUDED.epoch"),
+                "grown": self.words.greatest("t.epoch + 1", "EXCLUDED.epoch + 1"),
                 "lock": "FOR KEY SHARE OF t" if lock else "",
                 **self.types,
             }

@@ -131,7 +131,7 @@ async def _nothing(_: Any) -> None:
 
 
 def _both_lead(moment: Any) -> bool:
-    return len({title for title, event in moment.told if event.outcome == "took over"}) > 1
+    return len({title for title, event in moment.told if event.operation == "lead" and event.answer.won}) > 1
 
 
 def leader_and_rival(world: World) -> None:
