@@ -130,7 +130,7 @@ def test_the_databases_use_the_index(sql_place: Place, cli: Cli) -> None:
     printed = cli("sql", "--app", WORKING, "Line", "--statements").stdout
     search = printed.partition("-- Line.work claim.acquire\n")[2].partition(";")[0]
     sql_place.raw.execute(f"PREPARE search AS {search}")
-    plan = sql_place.raw.execute("EXPLAIN EXECUTE search (1, 'by', 60)").fetchall()
+    plan = sql_place.raw.execute("EXPLAIN EXECUTE search (60, 1, 'by')").fetchall()
     assert "work_lines_work" in str(plan)
     assert "Seq Scan" not in str(plan)
 
