@@ -1,6 +1,7 @@
 """A server that hangs is not like one that is down: every wait has a deadline, and what may have committed is unknown."""
 
 import asyncio
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -162,10 +163,36 @@ async def test_threads_do_not_queue_for_ever_behind_a_call_that_waits(
                 rival.execute(f"SELECT 1 FROM {order.table} WHERE order_id = 'k0' FOR UPDATE".encode())
                 first = asyncio.create_task(asyncio.to_thread(db.move, order.moves["pack"], "k0"))
                 await until_blocked(runner(beside), order.table)
-                with pytest.raises(TimeoutError, match="nothing was sent"):
-                    await asyncio.to_thread(db.move, order.moves["pack"], "k1")
+                async with asyncio.timeout(DEADLINE):
+                    with pytest.raises(TimeoutError, match="nothing was sent"):
+                        await asyncio.to_thread(db.move, order.moves["pack"], "k1")
             assert (await first).outcome == "moved"
             assert (await asyncio.to_thread(db.move, order.moves["pack"], "k1")).outcome == "moved"
+
+
+async def test_calls_do_not_queue_for_ever_behind_those_that_wait(postgres_server: PostgresServer) -> None:
+    """An async store has a few connections: a call that has waited for one long enough has sent nothing."""
+    order = prepared(postgres_server)
+    with psycopg.connect(postgres_server.url, autocommit=True) as beside:
+        async with connect(postgres_server.url, command_timeout=None) as db:
+            db._driver._patience = SOON  # type: ignore[attr-defined]
+            with psycopg.connect(postgres_server.url) as rival:
+                rival.execute(f"SELECT 1 FROM {order.table} WHERE order_id = 'k0' FOR UPDATE".encode())
+                calls = [db.move(order.moves["pack"], "k0", call=f"call {number}") for number in range(4)]
+                waiting = [asyncio.create_task(call) for call in calls]
+                await until_blocked(runner(beside), order.table, sessions=4)
+                async with asyncio.timeout(DEADLINE):
+                    with pytest.raises(TimeoutError, match="nothing was sent"):
+                        await db.move(order.moves["pack"], "k1", call="fifth")
+            outcomes = sorted(one.outcome for one in await asyncio.gather(*waiting))
+            assert outcomes == ["already", "already", "already", "moved"]
+            assert (await db.move(order.moves["pack"], "k1", call="fifth")).outcome == "moved"
+
+
+def test_deadlines_are_set_unless_the_caller_says_otherwise() -> None:
+    """A program that says nothing does not wait for ever."""
+    settings = inspect.signature(connect).parameters
+    assert (settings["connect_timeout"].default, settings["command_timeout"].default) == (10.0, 30.0)
 
 
 async def test_a_pool_that_is_used_up_is_waited_for_until_the_deadline(
@@ -177,8 +204,9 @@ async def test_a_pool_that_is_used_up_is_waited_for_until_the_deadline(
     async with pool:
         db = bind(pool, acquire_timeout=SOON)
         async with pool.acquire():
-            with pytest.raises(TimeoutError):
-                await db.move(order.moves["pack"], "k0")
+            async with asyncio.timeout(DEADLINE):
+                with pytest.raises(TimeoutError):
+                    await db.move(order.moves["pack"], "k0")
         assert (await db.move(order.moves["pack"], "k0")).outcome == "moved"
 
 

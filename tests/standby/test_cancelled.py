@@ -21,7 +21,7 @@ from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders
 from tests.contract.test_inbox import an_inbox
 from tests.fix_told import told
-from tests.fix_waiting import until
+from tests.fix_waiting import DEADLINE, until
 from tests.standby.fix_kinds import ASYNC, opened
 from tests.standby.fix_standby import Pair
 
@@ -70,6 +70,32 @@ async def test_a_cancelled_call_cancels_no_commit(
             assert pair.waiting(), "the wait was cancelled"
             assert ground.get(order, "a")["status"] == "NEW"
     await until(lambda: ground.get(order, "a")["status"] == "PACKED", "the commit has ended by itself")
+
+
+async def test_a_connection_is_not_left_busy_by_a_cancelled_call(
+    pair: Pair, order: Spec[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is closed if the statement does not end in time, and can be used at once if it does."""
+    first, second = await asyncpg.connect(pair.primary.url), await asyncpg.connect(pair.primary.url)
+    try:
+        with pair.held():
+            hanging = asyncio.create_task(bind(first).move(order.moves["pack"], "a"))
+            await until(lambda: bool(pair.waiting()), "the commit waits for the standby")
+            hanging.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await hanging
+            assert first.is_closed()
+        monkeypatch.setattr(unbroken, "PATIENCE", DEADLINE)
+        with pair.held():
+            ending = asyncio.create_task(bind(second).move(order.moves["send"], "a"))
+            await until(lambda: bool(pair.waiting()), "the commit waits for the standby")
+            ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        assert (await bind(second).move(order.moves["finish"], "a")).outcome == "moved"
+    finally:
+        first.terminate()
+        await second.close()
 
 
 async def test_a_cancelled_shared_statement_cancels_no_commit(

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from raceproof.errors import NotReplicated
+from raceproof.errors import CallError
 from raceproof.events import log
 from raceproof.moves import PostgresMoves
 from raceproof.sqlstate import READ_ONLY, leaves, sqlstate
@@ -38,6 +38,9 @@ class _Uncancelled(asyncpg.Connection):
 class Own(AsyncpgConnection):
     """A connection that we opened and may close."""
 
+    left = False
+    """Whether its server takes no writes any more."""
+
     def __init__(self, connection: Any, moves: PostgresMoves | None = None) -> None:
         super().__init__(connection, moves)
         self._warned = Warned()
@@ -45,12 +48,10 @@ class Own(AsyncpgConnection):
 
     async def _commit(self, text: str, params: Sequence[Any]) -> Rows:
         self._connection.committing = True
+        self._warned.forget()  # a statement that nobody waited for may have been the cause
         rows: Rows = await self._connection.fetch(text, *params)
         confirm(self._warned)
         return rows
-
-    left = False
-    """Whether its server takes no writes any more."""
 
     async def close(self) -> None:
         """Close it in good order; a statement that it is at may come to its end before, for a while."""
@@ -69,7 +70,7 @@ class Own(AsyncpgConnection):
         try:
             return await super().execute(statement)
         except Exception as error:
-            if isinstance(error.__cause__ or error, TimeoutError | NotReplicated):
+            if isinstance(error.__cause__ or error, TimeoutError):
                 self.terminate()
             elif leaves(error):
                 self.left = sqlstate(error) == READ_ONLY
@@ -93,7 +94,11 @@ class Connecting:
         command_timeout: float | None,
     ) -> None:
         self._urls = _each_host(url)
-        self._settings = {"connection_class": _Uncancelled, "command_timeout": command_timeout, **settings}
+        if "connection_class" in settings:
+            raise CallError(
+                "connect opens PostgreSQL connections of a class of its own; open yours and bind it instead"
+            )
+        self._settings = {"command_timeout": command_timeout, **settings, "connection_class": _Uncancelled}
         self._timeout = settings.get("timeout", connect_timeout)
 
     async def connect(self) -> tuple[Any, bool]:

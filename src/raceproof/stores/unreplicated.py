@@ -28,6 +28,10 @@ class Warned:
         if diagnostic.source_function == _ROUTINE:
             self._message = str(diagnostic.message_primary)
 
+    def forget(self) -> None:
+        """Begin again, for another statement."""
+        self._message = None
+
     @property
     def message(self) -> str | None:
         """What the server said."""
