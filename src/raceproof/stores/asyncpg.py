@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
 from raceproof.driver import AsyncDriver
 from raceproof.moves import Catalogue, MoveRequest, PostgresMoves
@@ -31,6 +32,10 @@ _CUT_OFF = (
     OSError,
     TimeoutError,
 )
+
+
+_listening: "WeakKeyDictionary[Any, Warned]" = WeakKeyDictionary()
+"""Connections on which warnings are heard for good; a connection of a pool's has to be given back as it was."""
 
 
 class AsyncpgConnection(AsyncDriver):
@@ -85,14 +90,22 @@ class AsyncpgConnection(AsyncDriver):
 
     async def _commit(self, text: str, params: Sequence[Any]) -> Rows:
         """Run a statement that commits by itself: it is not cancelled, and the standby has it when this returns."""
-        connection, warned = self._connection, Warned()
-        connection.add_log_listener(warned.of_asyncpg)
+        connection = self._connection
+        pooled = isinstance(connection, PoolConnectionProxy)
+        warned = None if pooled else _listening.get(connection)
+        if warned is None:
+            warned = Warned()
+            connection.add_log_listener(warned.of_asyncpg)
+            if not pooled:
+                _listening[connection] = warned
+        warned.forget()
         try:
             rows: Rows = await unbroken(connection.fetch(text, *params), connection.terminate)
         finally:
             # a pool complains about a listener that is left behind, unless it has taken back a connection that was cut
-            with suppress(asyncpg.InterfaceError):
-                connection.remove_log_listener(warned.of_asyncpg)
+            if pooled:
+                with suppress(asyncpg.InterfaceError):
+                    connection.remove_log_listener(warned.of_asyncpg)
         confirm(warned)
         return rows
 
