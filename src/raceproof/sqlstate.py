@@ -1,4 +1,4 @@
-"""What PostgreSQL says about an error in five letters, whichever driver or framework has wrapped it."""
+"""PostgreSQL's five-character code of an error, whichever driver or framework has wrapped it."""
 
 READ_ONLY = "25006"
 """A server that takes no writes: a standby, or a primary that was demoted."""

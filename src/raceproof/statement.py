@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from operator import itemgetter
 from string import Formatter
@@ -88,7 +88,7 @@ def inside(program: Program[T]) -> Program[T]:
         return result
 
 
-@cache
+@lru_cache(maxsize=4096)
 def only_reads(text: str) -> bool:
     """Whether an SQL text writes and locks nothing, so that it may be cancelled: a row lock is a write that commits."""
     words = text.split()

@@ -138,7 +138,7 @@ async def test_a_host_that_hangs_does_not_hide_the_next_one(
 async def test_a_call_that_waits_for_a_row_too_long_is_unknown_and_may_still_move_it(
     postgres_server: PostgresServer,
 ) -> None:
-    """It is not cancelled, so nobody can say that nothing of it was kept; the same call again tells."""
+    """It is not cancelled, so it may still take effect; the same call again tells."""
     order = prepared(postgres_server)
     with psycopg.connect(postgres_server.url, autocommit=True) as beside:
         async with connect(postgres_server.url, command_timeout=SOON) as db:
@@ -154,7 +154,7 @@ async def test_a_call_that_waits_for_a_row_too_long_is_unknown_and_may_still_mov
 async def test_threads_do_not_queue_for_ever_behind_a_call_that_waits(
     postgres_server: PostgresServer,
 ) -> None:
-    """A sync store has one connection: who has waited for it long enough learns that nothing was sent."""
+    """A sync store has one connection: a call that has waited for it long enough has sent nothing."""
     order = prepared(postgres_server)
     with psycopg.connect(postgres_server.url, autocommit=True) as beside:
         with connect(postgres_server.url, command_timeout=None) as db:
@@ -187,6 +187,19 @@ async def test_calls_do_not_queue_for_ever_behind_those_that_wait(postgres_serve
             outcomes = sorted(one.outcome for one in await asyncio.gather(*waiting))
             assert outcomes == ["already", "already", "already", "moved"]
             assert (await db.move(order.moves["pack"], "k1", call="fifth")).outcome == "moved"
+
+
+async def test_calls_do_not_queue_for_ever_for_the_connection_to_valkey(valkey_server: ValkeyServer) -> None:
+    """An async store on Redis has one connection; a call that has waited for it long enough has sent nothing."""
+    order = orders()
+    with redis.Redis.from_url(valkey_server.url) as beside:
+        beside.hset(f"{order.table}:a", mapping={"status": "NEW", "rev": 0})
+    async with connect(valkey_server.url, command_timeout=SOON) as db:
+        async with db._driver._lock:  # type: ignore[attr-defined]
+            async with asyncio.timeout(DEADLINE):
+                with pytest.raises(TimeoutError, match="nothing was sent"):
+                    await db.move(order.moves["pack"], "a")
+        assert (await db.move(order.moves["pack"], "a")).outcome == "moved"
 
 
 def test_deadlines_are_set_unless_the_caller_says_otherwise() -> None:

@@ -57,7 +57,7 @@ async def settled() -> None:
 async def test_a_cancelled_call_cancels_no_commit(
     pair: Pair, ground: PostgresGround, order: Spec[str], kind: str, repeat: str | None
 ) -> None:
-    """It still waits for the standby when its caller has gone, and nobody sees the row moved."""
+    """It still waits for the standby when its caller has gone, and no other session sees the row moved."""
     async with opened(kind, pair.primary.url) as store:
         assert isinstance(store, AsyncStore)
         with pair.held():
@@ -121,7 +121,7 @@ async def test_a_cancelled_shared_statement_cancels_no_commit(
 async def test_a_store_that_is_closed_cancels_no_commit(
     pair: Pair, ground: PostgresGround, order: Spec[str]
 ) -> None:
-    """Those whose statement was under way learn that nobody knows."""
+    """Calls whose statement was under way end as unknown."""
     keys = [f"k{number}" for number in range(3)]
     for key in keys:
         ground.put(order, key, "NEW")
@@ -153,7 +153,7 @@ async def test_a_deadline_cancels_no_commit(
 async def test_a_cancelled_event_is_not_seen_before_the_standby_has_it(
     pair: Pair, ground: PostgresGround
 ) -> None:
-    """Who brings it again waits, and learns of it when it is durable."""
+    """The next call for the same event waits until it is durable."""
     inbox, event = an_inbox(ground), Arrival("t", "1", b"{}")
     first, second = await asyncpg.connect(pair.primary.url), await asyncpg.connect(pair.primary.url)
     try:

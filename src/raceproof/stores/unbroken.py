@@ -34,6 +34,6 @@ async def unbroken(statement: Coroutine[Any, Any, T], drop: Callable[[], None]) 
 
 
 def _heard(task: "asyncio.Task[Any]") -> None:
-    """What became of it is not told to anyone, and not logged as an error that was never looked at either."""
+    """Retrieve the result, so that asyncio does not log an exception that was never looked at."""
     if not task.cancelled():
         task.exception()

@@ -30,7 +30,8 @@ class WarmRedis(AsyncDriver):
     def __init__(self, url: str, settings: dict[str, Any]) -> None:
         self.moves = RedisMoves()
         self._client: Any = redis.asyncio.Redis.from_url(url, **settings)
-        # who listens may hear nothing for long
+        self._patience: float | None = settings.get("socket_timeout")
+        # a listener may hear nothing for a long time
         self._listening: Any = redis.asyncio.Redis.from_url(url, **{**settings, "socket_timeout": None})
         self._connection: Any = None
         self._lock = asyncio.Lock()
@@ -55,8 +56,22 @@ class WarmRedis(AsyncDriver):
         if self._closed:
             raise redis.ConnectionError("the store is closed")
         asked = cancellations()
-        async with self._lock:
+        await (self._turn() if self._lock.locked() else self._lock.acquire())
+        try:
             return rows_of(statement, await once(self._connection, statement, asked))
+        finally:
+            self._lock.release()
+
+    async def _turn(self) -> None:
+        """Wait for the connection; nothing of a call is sent before it has its turn."""
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise TimeoutError(
+                "other calls have been using the connection of this store, and they have not ended within "
+                f"{self._patience:g} s (command_timeout); nothing was sent"
+            ) from None
 
     async def listen(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
         """On a connection of its own, by the channel that has the name of the claim's index."""
