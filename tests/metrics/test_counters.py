@@ -202,7 +202,11 @@ def test_every_decision_and_every_failure_has_a_span(ill: Ill) -> None:
         named.setdefault(span.name, []).append(span)
     told = {"move", "claim", "renew", "release", "deliver", "mark", "start", "lead", "step down", "receive"}
     assert {f"raceproof.{one}" for one in told} <= set(named)
-    assert {span.attributes["raceproof.outcome"] for span in named["raceproof.lead"]} == {"leading", "took over", "led"}
+    assert {span.attributes["raceproof.outcome"] for span in named["raceproof.lead"]} == {
+        "leading",
+        "took over",
+        "led",
+    }
     assert all(span.attributes["raceproof.key"] != "told no more" for span in named["raceproof.move"])
     if ill.dialect != "redis":
         (failed,) = named["raceproof.failed"]
