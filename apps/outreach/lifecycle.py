@@ -86,6 +86,7 @@ class Enrichment(
         PENDING, to=COMPLETED, stamp=("enrichment_completed_at", "updated_at"), sets="enrichment_error"
     )
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="enrichment_error")
+    give_up_too = move(PENDING, to=FAILED, stamp="updated_at", sets="enrichment_error")
     again = move(FAILED, to=PENDING, stamp="updated_at", sets="enrichment_attempts")
 
     enrichment_marker, enrichment = _both_forms(
@@ -103,6 +104,7 @@ class Description(
     finish = move(IN_PROGRESS, to=COMPLETED, stamp="updated_at", sets="enrichment_error")
     share = move(PENDING, to=COMPLETED, stamp="updated_at", sets="enrichment_error")
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="enrichment_error")
+    give_up_too = move(PENDING, to=FAILED, stamp="updated_at", sets="enrichment_error")
     again = move(FAILED, to=PENDING, stamp="updated_at", sets="ai_description_attempts")
 
     ai_description_marker, ai_description = _both_forms(

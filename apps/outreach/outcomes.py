@@ -68,8 +68,8 @@ async def _share(store: AsyncStore, stage: Stage, work: Claim[Any, Any]) -> None
 async def _give_up_line(
     connection: AsyncConnection, store: AsyncStore, stage: Stage, work: Claim[Any, Any], error: str
 ) -> None:
-    """What cannot be done for one discovery of a podcast cannot be done for the others: nobody pays for it again."""
-    told = await store.move_many(stage.move("give_up"), where=_same_podcast(work))
+    """What cannot be done for one discovery of a podcast cannot be done for those behind it: it is not paid for again."""
+    told = await store.move_many(stage.move("give_up_too"), where=_same_podcast(work))
     await _write_error(connection, stage, [one.key for one in told if one.won], error)
 
 

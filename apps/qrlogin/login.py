@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from qrlogin.beside import seconds_of
 from qrlogin.identity import SessionId
 from qrlogin.leaving import to_the_end
-from qrlogin.lifecycle import ACTIVE_SECONDS, Attempt, Status
+from qrlogin.lifecycle import ACTIVE_SECONDS, ENDED, Attempt, Status
 from qrlogin.metrics import Metrics
 from qrlogin.places import Places
 from qrlogin.telegram import Client, ClientMaker
@@ -31,7 +31,7 @@ from qrlogin.tl import (
     functions,
     types,
 )
-from raceproof import Claim, Conflict, Move, RaceproofError, Unknown
+from raceproof import Claim, Conflict, Lost, Move, RaceproofError, Unknown
 
 T = TypeVar("T")
 log = logging.getLogger("qrlogin.login")
@@ -302,7 +302,8 @@ class Login:
 
         answer = await self._patiently(ask)
         if not answer.reached:
-            raise Ended(f"{move.name} came too late, {answer.outcome}", lost=answer.outcome == "lost")
+            taken = isinstance(answer, Lost) and answer.status not in ENDED
+            raise Ended(f"{move.name} came too late, {answer.outcome}", lost=taken)
         if answer.won:
             self._metrics.reached(Status(move.target), time.monotonic() - self._began)
             log.info("%s is %s%s", self.session_id, move.target, _because(columns))

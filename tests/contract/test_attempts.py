@@ -4,13 +4,29 @@ from typing import Any
 
 import pytest
 
-from raceproof import Attempts, CallError, DeclarationError, Kept, Lifecycle, Refused, Rejected, Spec, Started
+from raceproof import (
+    Attempts,
+    CallError,
+    DeclarationError,
+    Kept,
+    Lifecycle,
+    Lost,
+    Refused,
+    Rejected,
+    Spec,
+    Started,
+)
 from tests.contract.grounds import Ground, fresh_name
+from tests.contract.jobs import ALL_FORMS, FORMS
 from tests.contract.noon import NOON, after
 
 
 def logins(
-    ground: Ground, history: bool = False, tenant: str | None = None, **changes: Any
+    ground: Ground,
+    history: bool = False,
+    tenant: str | None = None,
+    form: str | None = None,
+    **changes: Any,
 ) -> tuple[Attempts, Spec[str]]:
     """Logins of users: pending, scanned, done; superseded by the next."""
     declared: dict[str, Any] = {
@@ -34,6 +50,8 @@ def logins(
         declared["history"] = fresh_name("history")
     if tenant:
         declared["tenant"] = tenant
+    if form:
+        declared["claims"] = {"work": {"at": ["pending", "scanned"], "lease": 30, "form": FORMS[form]}}
     spec = Lifecycle.from_dict(declared)
     ground.table(spec, {"owner": "text"})
     settings = {
@@ -219,3 +237,22 @@ async def test_bad_calls_are_told_before_anything_is_sent(ground: Ground) -> Non
         Attempts(login, owner="owner", supersede=login.moves["scan"])
     with pytest.raises(DeclarationError, match="needs started="):
         Attempts(login, owner="owner", supersede=login.moves["supersede"], ttl=5)
+
+
+@ALL_FORMS
+@pytest.mark.parametrize("history", [False, True], ids=["", "history"])
+async def test_a_new_attempt_ends_the_claim_on_the_old_one(ground: Ground, form: str, history: bool) -> None:
+    """P4, P5: whoever holds the superseded attempt is fenced off, and the row shows no dead holder."""
+    attempts, login = logins(ground, history, form=form)
+    await ground.db.start_attempt(attempts, "ann", "1", now=NOON)
+    claim = await ground.db.claim_one(login.claims["work"], "1", by="late", now=after(1))
+    assert claim.won
+    assert (await ground.db.start_attempt(attempts, "ann", "2", now=after(2))).superseded == "1"
+    row = ground.get(login, "1")
+    cleared = login.claims["work"].form.cleared
+    assert [row[name] for name in cleared] == [None] * len(cleared)
+    answer = await ground.db.move(login.moves["scan"], claim, now=after(3))
+    assert isinstance(answer, Lost)
+    assert answer.status == "superseded"
+    assert [one.outcome for one in await ground.db.renew(claim, now=after(3))] == ["lost"]
+    assert ground.get(login, "1") == row

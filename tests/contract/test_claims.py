@@ -434,7 +434,7 @@ async def test_bad_calls_are_told_before_anything_is_sent(ground: Ground) -> Non
     work = job.claims["work"]
     with pytest.raises(CallError, match="not a number of rows"):
         await ground.db.claim(work, 0)
-    with pytest.raises(CallError, match="not a claim"):
+    with pytest.raises(CallError, match="this takes a claim"):
         await ground.db.claim(job.moves["start"])
     with pytest.raises(CallError, match="time zone"):
         await ground.db.claim(work, now=datetime(2030, 1, 1))  # noqa: DTZ001

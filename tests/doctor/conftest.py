@@ -104,8 +104,8 @@ class Ill:
         assert [one.check for one in found] == [check], found
         return found[0]
 
-    def paste(self, problem: Problem) -> None:
-        """Do what the repair says, as it is printed."""
+    def paste(self, problem: Problem, choice: str = "") -> None:
+        """Do what the repair says, as it is printed; of two commands that are commented out, the one that is chosen."""
         repair = problem.repair
         assert repair is not None
         match repair.way:
@@ -118,6 +118,8 @@ class Ill:
                     self.raw.execute_command(*shlex.split(line))
             case "command":
                 for line in repair.text.splitlines():
+                    if choice and f" {choice} " in line:
+                        line = line.removeprefix("# ")
                     words = shlex.split(line, comments=True)
                     if words:
                         assert words[0] == "raceproof"

@@ -152,7 +152,7 @@ def test_every_repair_can_be_pasted(shop: Ill, key: tuple[str, str], by_command:
         )
         found = tuple(_problem(line) for line in told.stdout.splitlines())
     for one in found:
-        shop.paste(one)
+        shop.paste(one, choice="--not-arrived")
     assert found_in(shop, mine, *things) == ()
     for lifecycle in (Parcel, Crate):
         rows = [shop.db.for_tenant(one).read(lifecycle, key) or {} for one in (TENANT, "another")]

@@ -10,6 +10,8 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.orm import Session
 
 from raceproof import Claim, Lifecycle, bind
+from raceproof.statement import Statement
+from raceproof.stores.psycopg import PsycopgConnection
 from raceproof.testing import PostgresServer
 from tests.own.fix_django import django_on_postgres
 
@@ -107,13 +109,13 @@ def test_a_psycopg_connection_that_is_bound_again_has_asked(
 ) -> None:
     """What was learned stays with the connection."""
     seen: list[str] = []
-    execute = psycopg.RawCursor.execute
+    execute = PsycopgConnection.execute
 
-    def watched(cursor: Any, text: str, *rest: Any) -> Any:
-        seen.append(text)
-        return execute(cursor, text, *rest)
+    def watched(driver: PsycopgConnection, statement: Statement) -> Any:
+        seen.append(statement.text)
+        return execute(driver, statement)
 
-    monkeypatch.setattr(psycopg.RawCursor, "execute", watched)
+    monkeypatch.setattr(PsycopgConnection, "execute", watched)
     with psycopg.connect(url, autocommit=True) as connection:
         for _ in range(3):
             use(lambda: bind(connection))

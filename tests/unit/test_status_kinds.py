@@ -125,4 +125,5 @@ def test_a_guard_compares_with_the_value_of_a_member() -> None:
     for member in (Strings.NEW, Mixed.NEW, Plain.NEW):
         guard = column("status") == member
         assert str(guard) == "status = 'new'"
-        assert type(guard.value) is str
+        (value,) = guard.values("").values()
+        assert type(value) is str

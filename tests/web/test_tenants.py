@@ -95,6 +95,7 @@ ASKED: dict[str, list[Ask]] = {
         change("plan", of="Ticket", move="finish", status="open"),
     ],
     "apply": [change("apply", plan="no-such-plan")],
+    "logout": [change("logout")],
 }  # fmt: skip
 
 # where a dashboard for everybody shows the canary: what the walk looks for is really there

@@ -5,7 +5,8 @@
 -- Each declaration has a script of its own: what stands below, and in it these words of the declaration and of the call.
 --   lifecycle, open as {[status] = true}, initial, supersede, superseded, revision_column, ttl, and, in milliseconds,
 --   open_ttl, ended_ttl, kept_ttl; row_prefix, stream_prefix
---   looked_at: status and start of an attempt · new_fields, ended_fields: the fields to write and their values in turn
+--   looked_at: status and start of an attempt, and its claims · new_fields, ended_fields: the fields to write and their
+--   values in turn · ended_columns, ended_markers, ended_fences: what ends the claim of a superseded attempt
 -- KEYS  1 the owner's pointer to its active attempt · 2 the set of its attempts · 3 the row of the new attempt · 4 its history
 --       on a cluster: 5 the row that the pointer named, or the row 3 · 6 its history
 -- ARGV  what the caller gives, each by its name: key: that of the new attempt, by, given_now (in seconds, instead of the
@@ -68,6 +69,13 @@ if ended ~= '' then
   revision = redis.call('HINCRBY', old, revision_column, 1) -- if: revision
   -- P9: a new attempt ends an open one, and never one that has ended
   redis.call('HSET', old, ended_fields)
+  -- the claim of a process that holds it ends too; P4: its fence fits no more
+  redis.call('HDEL', old, ended_columns) -- if: ends_columns
+  for name, prefix in pairs(ended_markers) do -- if: ends_marker
+    local text = redis.call('HGET', old, name) -- if: ends_marker
+    if text and string.sub(text, 1, #prefix) == prefix then redis.call('HDEL', old, name) end -- if: ends_marker
+  end -- if: ends_marker
+  redis.call('HSET', old, ended_fences) -- if: fences
   note(old_stream, supersede, 'moved', before, superseded, revision) -- if: history
   redis.call('PEXPIRE', old, ended_ttl) -- if: expires
   redis.call('PEXPIRE', old_stream, ended_ttl) -- if: expires

@@ -14,6 +14,8 @@ from raceproof.attempts.request import StartRequest, WhenOpen
 from raceproof.errors import CallError
 from raceproof.lua import Expression, arguments, in_turn, script
 from raceproof.moves.redis import RedisMoves
+from raceproof.moves.redis_index import COUNTING
+from raceproof.moves.redis_script import EndedClaims
 from raceproof.moves.redis_texts import field_text, key_of_member, parts_of_text, text_of
 from raceproof.moves.request import key_text
 from raceproof.outcome import Unknown
@@ -179,11 +181,16 @@ def script_of_attempts(
     ended += [part for stamp in move.stamp for part in (stamp, moment)]
     if attempts.link:
         ended += [attempts.link, words["key"]]
+    looked_at = [spec.column, attempts.started] if attempts.started else [spec.column]
+    claims = EndedClaims.of(move.ends, looked_at, (*move.stamp, *((attempts.link,) if attempts.link else ())))
     constants = {
         **words,
         "new_fields": in_turn(new),
         "ended_fields": in_turn(ended),
-        "looked_at": in_turn([spec.column, attempts.started] if attempts.started else [spec.column]),
+        "looked_at": in_turn(looked_at),
+        "ended_columns": in_turn(claims.columns),
+        "ended_markers": claims.markers,
+        "ended_fences": in_turn(claims.fences),
         "lifecycle": spec.name,
         "open": dict.fromkeys(attempts.open, True),
         "initial": spec.initial[0],
@@ -207,6 +214,11 @@ def script_of_attempts(
         "ttl": attempts.ttl,
         "supersedes": when_open == "supersede",
         "cluster": cluster,
+        "ends_columns": claims.columns,
+        "ends_marker": claims.markers,
+        "fences": claims.fences,
+        "counts": claims.fences,
+        "grows": claims.fences,
         **dict.fromkeys(given, True),
     }
-    return script([SCRIPT], constants, [name for name, value in wanted.items() if value])
+    return script((COUNTING, SCRIPT), constants, [name for name, value in wanted.items() if value])

@@ -19,9 +19,11 @@ local held = ends and tonumber(ends) > now and not ahead
 
 -- for: acquire
 if not held then
-  local won = led and 1 or 2
+  local won, clock = led and 1 or 2, string.format('%.0f', math.floor(now * 1000000))
   -- P10: grows with every change of holder
   led = grown(led, now)
+  -- only a lease that was never held begins with the clock itself
+  if won == 1 and led == clock then led = one_more(led) end
   ends = string.format('%.6f', now + lease)
   redis.call('HSET', KEYS[1], 'holder', by, 'epoch', led, 'since', moment, 'until', ends)
   return {won, by, led, ends}

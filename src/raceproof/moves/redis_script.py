@@ -37,7 +37,7 @@ def script_of_move(
     """`redis.lua` for a declared move, for callers who hold this claim and give these values; see `given_to`."""
     spec = move.lifecycle
     ends = claim is not None and move.target not in claim.held
-    ended = [one for one in move.ends if claim is None or one.form.fence_column != claim.form.fence_column]
+    ended = list(move.ends) if claim is None else []
     # whose index learns of it: that of the caller's claim, or of one that the row waits for after the move, or of any
     waiting = [one for one in ended if move.target in one.open]
     index_of = claim if ends else next(iter((*waiting, *ended)), None)
@@ -50,7 +50,7 @@ def script_of_move(
     fence_column = claim.form.fence_column if claim else spec.fence
     looked_at = [spec.column, *filter(None, (fence_column, spec.revision))]
     numbered = len(looked_at)
-    others = _Others.of(ended, looked_at, (*move.stamp, *(claim.form.cleared if claim else ())))
+    others = EndedClaims.of(ended, looked_at, (*move.stamp, *(claim.form.cleared if claim else ())))
     constants = {
         **dict.fromkeys(("given_by", "given_reason", "given_call"), ""),
         **_places_of(given),
@@ -106,7 +106,7 @@ def script_of_move(
     )
 
 
-class _Others(NamedTuple):
+class EndedClaims(NamedTuple):
     """What a move writes to end claims that the caller does not hold."""
 
     held_by: str
@@ -119,7 +119,9 @@ class _Others(NamedTuple):
     """Fences that grow, and their new values, in turn."""
 
     @classmethod
-    def of(cls, ended: Sequence[Claimable[Any]], looked_at: list[str], written: Sequence[str]) -> "_Others":
+    def of(
+        cls, ended: Sequence[Claimable[Any]], looked_at: list[str], written: Sequence[str]
+    ) -> "EndedClaims":
         """Adds to `looked_at` what has to be seen before; what the move writes itself is left alone."""
         made = cls("", [], {}, [])
         held = []

@@ -118,8 +118,7 @@ def request(
     ended = move.ends
     if type(key) is Claim:
         claim = _own_claimable(move, key)
-        own = claim.form.fence_column
-        ended = tuple([one for one in ended if one.form.fence_column != own])
+        ended = ()  # a holder ends its own claim; whether there is another kind beside it is not for it to say
         fence, fence_column, clears, tenant = _of_claim(move, key, fence, set, tenant)
         by = key.by if by is None else by
         key = key.key

@@ -1,8 +1,7 @@
 """A warm connection for sync `connect(url)`: shared by threads one call at a time, opened again when cut."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from raceproof.driver import Driver
@@ -37,33 +36,32 @@ class WarmDriver(Driver):
         self.moves = self._driver.moves
 
     def run(self, program: Program[T]) -> T:
-        with self._turn():
-            try:
-                return self._warm().run(program)
-            except BaseException as error:
-                self._give_up(error)
-                raise
+        self._take_turn()
+        try:
+            return self._warm().run(program)
+        except BaseException as error:
+            self._give_up(error)
+            raise
+        finally:
+            self._lock.release()
 
     def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        with self._turn():
-            try:
-                return self._warm().move(request)
-            except BaseException as error:
-                self._give_up(error)
-                raise
+        self._take_turn()
+        try:
+            return self._warm().move(request)
+        except BaseException as error:
+            self._give_up(error)
+            raise
+        finally:
+            self._lock.release()
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _take_turn(self) -> None:
         """The connection for one call; nothing of it is sent before it has its turn."""
         if not self._lock.acquire(timeout=self._patience):
             raise TimeoutError(
                 "another call has been using the connection of this store, and it has not ended within "
                 f"{self._patience:g} s (command_timeout); nothing was sent"
             )
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     def _give_up(self, error: BaseException) -> None:
         """The next call gets a new connection: after Ctrl-C psycopg may be in the middle of a statement, and from a server
