@@ -18,7 +18,7 @@ from tests.fix_beside import runner
 from tests.fix_told import told
 from tests.fix_waiting import DEADLINE, until_blocked
 
-SOON = 0.3
+SOON = 1.5
 KEYS = tuple(f"k{number}" for number in range(20))
 
 
