@@ -14,6 +14,7 @@ from typing import Any
 import asyncpg
 import psycopg
 import pytest
+from sqlalchemy.exc import DBAPIError, InvalidRequestError
 
 from raceproof import Arrival, AsyncStore, Spec, bind, connect
 from raceproof.stores import connecting_postgres, psycopg_cursor, unbroken
@@ -72,30 +73,58 @@ async def test_a_cancelled_call_cancels_no_commit(
     await until(lambda: ground.get(order, "a")["status"] == "PACKED", "the commit has ended by itself")
 
 
+@pytest.mark.parametrize("kind", ["asyncpg", "sqlalchemy-asyncpg"])
 async def test_a_connection_is_not_left_busy_by_a_cancelled_call(
-    pair: Pair, order: Spec[str], monkeypatch: pytest.MonkeyPatch
+    pair: Pair, order: Spec[str], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is closed if the statement does not end in time, and can be used at once if it does."""
-    first, second = await asyncpg.connect(pair.primary.url), await asyncpg.connect(pair.primary.url)
-    try:
+    async with opened(kind, pair.primary.url) as first, opened(kind, pair.primary.url) as second:
+        assert isinstance(first, AsyncStore)
+        assert isinstance(second, AsyncStore)
         with pair.held():
-            hanging = asyncio.create_task(bind(first).move(order.moves["pack"], "a"))
+            hanging = asyncio.create_task(first.move(order.moves["pack"], "a"))
             await until(lambda: bool(pair.waiting()), "the commit waits for the standby")
             hanging.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await hanging
-            assert first.is_closed()
+            with pytest.raises((asyncpg.InterfaceError, DBAPIError, InvalidRequestError)):  # it is closed
+                await first.move(order.moves["send"], "a")
         monkeypatch.setattr(unbroken, "PATIENCE", DEADLINE)
         with pair.held():
-            ending = asyncio.create_task(bind(second).move(order.moves["send"], "a"))
+            ending = asyncio.create_task(second.move(order.moves["send"], "a"))
             await until(lambda: bool(pair.waiting()), "the commit waits for the standby")
             ending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await ending
-        assert (await bind(second).move(order.moves["finish"], "a")).outcome == "moved"
+        assert (await second.move(order.moves["finish"], "a")).outcome == "moved"
+
+
+async def test_a_call_cancelled_while_it_is_prepared_comes_to_its_end(
+    pair: Pair, ground: PostgresGround, order: Spec[str]
+) -> None:
+    """The cancellation reaches the caller once, after the statement has ended, and the connection can be used."""
+    connection = await asyncpg.connect(pair.primary.url)
+    try:
+        task = asyncio.create_task(bind(connection).move(order.moves["pack"], "a"))
+        await asyncio.sleep(0)  # begun; its first message is under way
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not connection.is_closed()
+        assert ground.get(order, "a")["status"] == "PACKED"
+        assert (await bind(connection).move(order.moves["send"], "a")).outcome == "moved"
     finally:
-        first.terminate()
-        await second.close()
+        connection.terminate()
+
+
+async def test_a_timeout_around_a_call_ends_as_a_timeout(pair: Pair, order: Spec[str]) -> None:
+    """`asyncio.timeout` cancels the caller's task: it has to see its own CancelledError to turn it into TimeoutError."""
+    async with opened("asyncpg", pair.primary.url) as store:
+        assert isinstance(store, AsyncStore)
+        with pair.held():
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(SHORT):
+                    await store.move(order.moves["pack"], "a")
 
 
 async def test_a_cancelled_shared_statement_cancels_no_commit(

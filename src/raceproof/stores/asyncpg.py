@@ -17,7 +17,7 @@ from raceproof.moves import Catalogue, MoveRequest, PostgresMoves
 from raceproof.outcome import Answer
 from raceproof.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement, only_reads
 from raceproof.stores.conforming import NAME, refuse_escapes
-from raceproof.stores.unbroken import unbroken
+from raceproof.stores.unbroken import unbroken_asyncpg
 from raceproof.stores.unreplicated import Warned, confirm
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class AsyncpgConnection(AsyncDriver):
 
     @property
     def settled(self) -> bool:
-        return self._began or not self._connection.is_in_transaction()
+        return self._began or self.is_closed or not self._connection.is_in_transaction()
 
     @property
     def is_closed(self) -> bool:
@@ -63,17 +63,18 @@ class AsyncpgConnection(AsyncDriver):
 
     async def execute(self, statement: Statement) -> Rows:
         connection = self._connection
-        alone = not connection.is_in_transaction()
+        closed = connection.is_closed()  # one that was cut has no state to ask for
+        alone = not closed and not connection.is_in_transaction()
         text = statement.text
         if text in ("BEGIN", "COMMIT", "ROLLBACK"):
             if text == "BEGIN":
                 self._began = alone
-            if not self._began or (text == "ROLLBACK" and connection.is_closed()):
+            if not self._began or (text == "ROLLBACK" and closed):
                 return ()
             alone = text == "COMMIT"
             # whatever becomes of a COMMIT that was sent, there is nothing left to roll back
             self._began = text == "BEGIN"
-        if connection.is_closed():
+        if closed:
             raise asyncpg.InterfaceError("the connection is closed")
         refuse_escapes(getattr(self._settings, NAME, None))
         try:
@@ -100,7 +101,7 @@ class AsyncpgConnection(AsyncDriver):
                 _listening[connection] = warned
         warned.forget()
         try:
-            rows: Rows = await unbroken(connection.fetch(text, *params), connection.terminate)
+            rows: Rows = await unbroken_asyncpg(connection.fetch(text, *params), connection.terminate)
         finally:
             # a pool complains about a listener that is left behind, unless it has taken back a connection that was cut
             if pooled:
