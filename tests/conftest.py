@@ -3,8 +3,11 @@
 A test that kills or pauses its server starts its own, with `raceproof.testing.postgres()` or `valkey()`.
 """
 
+import os
+import shutil
 import signal
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,11 +20,26 @@ from raceproof.testing.binaries import find_postgres, find_valkey, version_of
 
 DRIVERS = ("asyncpg", "psycopg", "redis", "sqlalchemy", "aiosqlite", "django")
 
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 2**30
+"""Bytes that have to be free there; a run needs less than one GiB."""
+
 
 def pytest_configure() -> None:
-    """A run in the background of a shell ignores Ctrl-C, and so would the programs that the tests interrupt."""
+    _keep_files_in_memory()
+    # a run in the background of a shell ignores Ctrl-C, and so would the programs that the tests interrupt
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _keep_files_in_memory() -> None:
+    """Databases sync as in production, but to a file system in memory where there is one; TMPDIR decides otherwise."""
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK) or shutil.disk_usage(MEMORY).free < ROOM:
+        return
+    if os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:
+        return  # servers may have to be copied there
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None  # to be looked up once more
 
 
 def pytest_report_header() -> list[str]:

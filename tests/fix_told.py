@@ -18,6 +18,10 @@ def notes_of(error: BaseException) -> str:
 
 
 def says_nothing_was_kept(error: BaseException) -> bool:
-    """Of a first call; one that asks again for an earlier call says so of itself alone."""
-    notes = notes_of(error)
-    return "nothing of this call was kept" in notes or "this call wrote nothing" in notes
+    """Whether a first call says that it left no trace."""
+    return "nothing of this call was kept" in notes_of(error)
+
+
+def says_it_wrote_nothing(error: BaseException) -> bool:
+    """Whether a call that asks again for an earlier one says so of itself alone: the earlier one may have been kept."""
+    return "this call wrote nothing" in notes_of(error)

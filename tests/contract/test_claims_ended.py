@@ -74,8 +74,8 @@ async def test_many_claims_of_two_calls_end_together_and_each_has_its_answer(
     assert [(event.key, event.outcome) for event in events] == [
         (answer.key, answer.outcome) for answer in answers
     ]
-    rows = [ground.get(job, key)["status"] for key in keys]
-    assert rows == ["RUNNING"] * 3 + ["DONE"] * 237
+    rows = [ground.get(job, key)["status"] for key in (*keys[:4], *keys[4::40], keys[-1])]
+    assert rows == ["RUNNING"] * 3 + ["DONE"] * 8
 
 
 @ALL_FORMS

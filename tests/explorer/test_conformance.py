@@ -19,8 +19,8 @@ from raceproof.testing.explorer.on_redis import RedisGround
 from raceproof.testing.explorer.on_sqlite import SqliteGround
 from raceproof.testing.packs import PACKS, Pack
 
-OF_A_PACK = 42
-"""So many schedules of each pack, which is about 2,000 on each store."""
+OF_A_PACK = 21
+"""Schedules of each pack, about 1,000 on each store; `make certificates` compares four times as many."""
 LIMITS = Limits(deviations=2, seconds=0.6)
 
 Opened = Callable[[set[float]], Ground]

@@ -6,7 +6,7 @@ import pytest
 
 from raceproof import Moved, Refused, Spec, sql
 from tests.contract.orders import orders
-from tests.fix_told import says_nothing_was_kept
+from tests.fix_told import says_it_wrote_nothing, says_nothing_was_kept
 from tests.own.fix_kinds import ALONE, Case
 
 pytestmark = pytest.mark.parametrize("case", ALONE, indirect=True)
@@ -71,7 +71,8 @@ async def test_a_call_that_fails_leaves_nothing_behind(case: Case, call: str | N
     case.ground.run(f"ALTER TABLE {order.history.table} RENAME TO {order.history.table}_away")
     with pytest.raises(Exception, match=order.history.table) as failure:
         await case.db.move(order.moves["pack"], "a", call=call)
-    assert says_nothing_was_kept(failure.value)
+    says = says_nothing_was_kept if call is None else says_it_wrote_nothing
+    assert says(failure.value)
     assert statuses(case, order) == {"a": "NEW"}
     assert not open_transaction(case)
     assert isinstance(await case.db.move(plain.moves["pack"], "a"), Moved)

@@ -111,7 +111,7 @@ def expected(packages: Iterable[str], untyped: Iterable[str] = ()) -> Report:
 @pytest.mark.parametrize("checker", CHECKERS)
 @pytest.mark.parametrize(
     "packages",
-    [tuple(PACKAGES), ("psycopg", "redis"), ("sqlalchemy", "asyncpg"), ("django",), ()],
+    [tuple(PACKAGES), ("sqlalchemy", "redis"), ()],
     ids=lambda packages: "+".join(packages) or "none",
 )
 def test_packages_without_stubs_or_not_installed_leave_the_other_connections_typed(
