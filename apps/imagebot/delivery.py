@@ -14,10 +14,13 @@ import aiohttp
 from aiogram import Bot
 from aiogram.exceptions import (
     TelegramBadRequest,
+    TelegramConflictError,
+    TelegramEntityTooLarge,
     TelegramForbiddenError,
     TelegramNetworkError,
     TelegramNotFound,
     TelegramRetryAfter,
+    TelegramUnauthorizedError,
 )
 from aiogram.types import BufferedInputFile
 
@@ -149,6 +152,10 @@ async def _told(sending: Awaitable[Any]) -> None:
         if "chat not found" in error.message.lower():
             raise Never(Job.block, "Telegram does not know this chat") from error
         raise _UrlRefused from error
+    except (TelegramUnauthorizedError, TelegramConflictError) as error:
+        raise NotSent(f"Telegram refuses the bot: {type(error).__name__}") from error
+    except TelegramEntityTooLarge as error:
+        raise Never(Job.expire, "Telegram does not take a file of this size") from error
     except TelegramNetworkError as error:
         if isinstance(error.__cause__, aiohttp.ClientConnectorError):
             raise NotSent("Telegram cannot be reached") from error

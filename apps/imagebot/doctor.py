@@ -1,13 +1,15 @@
 """What is wrong, with the evidence and what to do about it."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import aiohttp
 from sqlalchemy import func, select, text
 
 from appkit import commands as kit
-from imagebot.lifecycle import Job, Status, TopUp, Watch
+from appkit.database import store_now
+from imagebot.lifecycle import UNDER_WAY, Job, Status, TopUp, Watch, callbacks, notices, updates
 from imagebot.services import open_service
 from imagebot.settings import Settings
 from imagebot.tables import generation_jobs, topups, transactions, user_balances
@@ -41,7 +43,8 @@ async def _findings(settings: Settings, fix: bool) -> AsyncIterator[Finding]:
                 if not wrong:
                     yield _fine(f"{lifecycle.__name__} in the database", "as declared, with its guards")
             async with service.database.read() as connection:
-                for check, statement, repair in _questions():
+                now: datetime = (await connection.execute(select(store_now(connection)))).scalar_one()
+                for check, statement, repair in (*_stuck(settings, now), *_questions()):
                     number = (await connection.execute(statement)).scalar_one()
                     yield _problem(check, f"{number}", repair) if number else _fine(check, "none")
             if fix:
@@ -79,6 +82,32 @@ async def _telegram(settings: Settings) -> Finding:
     return _fine("telegram", f"a webhook is set, {waiting} updates wait")
 
 
+def _stuck(settings: Settings, now: datetime) -> list[tuple[str, Any, str]]:
+    """Paid jobs that are past the deadline of where they are: an instance ends these by itself."""
+    jobs = generation_jobs.c
+    making = tuple(one for one in UNDER_WAY if one is not Status.READY)
+    repair = "is an instance running? see its log; imagebot refund JOB --reason …"
+    return [
+        (
+            f"jobs that are stuck at {name}",
+            select(func.count())
+            .select_from(generation_jobs)
+            .where(jobs.status.in_(statuses), since < now - timedelta(seconds=limit)),
+            repair,
+        )
+        for name, statuses, since, limit in (
+            ("KIE", making, jobs.confirmed_at, 2 * settings.generation_limit),
+            (
+                "ready",
+                (Status.READY,),
+                func.coalesce(jobs.ready_at, jobs.confirmed_at),
+                settings.delivery_limit,
+            ),
+            ("uncertain", (Status.UNCERTAIN,), jobs.doubted_at, settings.uncertain_limit),
+        )
+    ]
+
+
 def _questions() -> list[tuple[str, Any, str]]:
     def jobs(*statuses: Status) -> Any:
         return select(func.count()).select_from(generation_jobs).where(generation_jobs.c.status.in_(statuses))
@@ -100,7 +129,7 @@ def _questions() -> list[tuple[str, Any, str]]:
             | (user_balances.c.held != func.coalesce(sums.c.held, 0))
         )
     )
-    dead = "SELECT count(*) FROM {} WHERE status = 'dead'"
+    dead = "SELECT count(*) FROM {} WHERE status = 'dead'"  # names of our own declarations
     return [
         ("balances that differ from their ledger", differs, "compare transactions of that user_id"),
         (
@@ -119,8 +148,12 @@ def _questions() -> list[tuple[str, Any, str]]:
             "/pending in the bot",
         ),
         *(
-            (f"{table} that were given up", text(dead.format(table)), f"raceproof inbox ls --table {table}")
-            for table in ("telegram_updates", "kie_callbacks", "notices")
+            (
+                f"{inbox.table} that were given up",
+                text(dead.format(inbox.table)),
+                f"raceproof inbox --app imagebot.lifecycle {name} --dead",
+            )
+            for name, inbox in (("updates", updates), ("callbacks", callbacks), ("notices", notices))
         ),
     ]
 

@@ -3,7 +3,8 @@
 A job is a draft until its user confirms and pays (the money is held). Then its task is created at KIE once, watched until
 there is a result, and the result is sent once. Two steps cannot be repeated safely, because neither side knows an
 idempotency key: creating the task and sending the picture. Each is a delivery, whose unknown end is a state of its own.
-Every end says what became of the money: charged when delivered, given back otherwise, still held while nobody knows.
+Every end says what became of the money: charged when delivered, given back otherwise, held while the outcome is unknown.
+Every status of a paid job ends by itself: `watching` has the deadlines of the task, `deadlines` those of the delivery.
 """
 
 from dataclasses import replace
@@ -37,7 +38,10 @@ UNDER_WAY = (Status.QUEUED, Status.CREATING, Status.CREATE_UNKNOWN, Status.GENER
 """Paid for, and not ended."""
 GIVEN_BACK = (Status.FAILED, Status.BLOCKED, Status.EXPIRED, Status.REFUNDED)
 
-_NOT_BEING_SENT = sql("(t.delivery_state IS NULL OR t.delivery_state NOT IN ('reserved', 'sending'))")
+NOT_BEING_SENT = sql(
+    "(t.status = 'uncertain' OR t.delivery_state IS NULL OR t.delivery_state NOT IN ('reserved', 'sending'))"
+)
+"""No sender is at it. At `uncertain` the row still says `sending` if its sender has died."""
 
 
 class Job(
@@ -85,10 +89,11 @@ class Job(
     doubt = move(
         Status.READY,
         to=Status.UNCERTAIN,
+        stamp="doubted_at",
         sets="error_text",
         where=[sql("t.delivery_state IN ('sending', 'uncertain')")],
     )
-    send_again = move(Status.UNCERTAIN, to=Status.READY)
+    send_again = move(Status.UNCERTAIN, to=Status.READY, stamp="ready_at")
     block = move(Status.READY, to=Status.BLOCKED, stamp="ended_at", sets="error_text")
     expire = move(Status.READY, to=Status.EXPIRED, stamp="ended_at", sets="error_text")
     refund = move(
@@ -99,7 +104,7 @@ class Job(
         to=Status.REFUNDED,
         stamp="ended_at",
         sets="error_text",
-        where=[_NOT_BEING_SENT],
+        where=[NOT_BEING_SENT],
     )
 
     submit = claim(

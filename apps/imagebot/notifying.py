@@ -1,5 +1,6 @@
 """Notices go out: texts to users and admins, in the order in which things happened to them."""
 
+import contextlib
 import json
 import logging
 from typing import Any
@@ -17,9 +18,13 @@ from imagebot.handlers.context import Speaker, keyboard
 from imagebot.lifecycle import notices
 from imagebot.services import DatabaseService
 from imagebot.settings import Settings
+from imagebot.texts import STATUSES, word
 from raceproof import Claim, Failure, Worker
 
 log = logging.getLogger("imagebot.notifying")
+
+ENDS = ("failed", "expired", "undelivered", "unanswered", "refunded")
+"""Notices about jobs that have ended without a picture."""
 
 
 class Notifying:
@@ -66,6 +71,8 @@ class Notifying:
         if text in ("generating", "delivered"):
             await self._progress(values["job_id"], text, speaker)
             return
+        if text in ENDS:
+            await self._end_progress(values["job_id"], speaker)
         if text == "uncertain":
             job_id = values["job_id"]
             buttons = keyboard(
@@ -79,6 +86,20 @@ class Notifying:
         await self._bot.send_message(
             chat_id, speaker.say(text, **shown), reply_markup=buttons, request_timeout=self._timeout
         )
+
+    async def _end_progress(self, job_id: str, speaker: Speaker) -> None:
+        """The message with which the order was confirmed no longer says that its price is held."""
+        job = await self._database.jobs.get(job_id)
+        if job is None or not job["progress_message"]:
+            return
+        status = word(STATUSES, job["status"], speaker.language)
+        with contextlib.suppress(TelegramBadRequest):  # it was deleted, or says so already
+            await self._bot.edit_message_text(
+                speaker.say("ended", job_id=job_id, status=status),
+                chat_id=speaker.chat_id,
+                message_id=job["progress_message"],
+                request_timeout=self._timeout,
+            )
 
     async def _progress(self, job_id: str, text: str, speaker: Speaker) -> None:
         """The message with which the order was confirmed says how far it is."""

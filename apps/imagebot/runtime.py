@@ -23,6 +23,7 @@ from aiogram.methods import (
 from appkit.loops import Loop, Loops
 from appkit.working import working
 from imagebot.controller import LockController
+from imagebot.deadlines import Deadlines
 from imagebot.delivery import Deliverer
 from imagebot.generation import Generation
 from imagebot.handlers import dispatcher
@@ -74,6 +75,7 @@ class Runtime:
         deliverer = Deliverer(bot, database.storage, settings)
         generation = Generation(database.database, database.storage, kie, settings)
         watching = Watching(database.database, database.storage, generation, deliverer, settings)
+        self._deadlines = Deadlines(database.database, settings)
         self._upkeep = Upkeep(database.database, self.lock.leader, metrics)
         self._workers = {
             "menu": self.queue.worker(MENU),
@@ -97,6 +99,7 @@ class Runtime:
         self._loops.start("active", self._while_active)
         self._loops.start("heartbeat", self.lock.heartbeat, silent=3 * self._settings.heartbeat)
         self._loops.start("figures", self._measure)
+        self._loops.start("deadlines", self._deadlines.run)
 
     async def drain(self) -> None:
         """Hand over the lead, take nothing more, let what runs come to its end."""

@@ -47,6 +47,14 @@ class Settings(BaseSettings):
     heartbeat: float = Field(30.0, gt=0, description="seconds between two rows in lock_heartbeat")
     takeover: float = Field(1.0, gt=0, description="seconds between two questions of a PASSIVE instance")
     generation_limit: float = Field(900.0, gt=0, description="seconds until KIE counts as never answering")
+    delivery_limit: float = Field(
+        3600.0, gt=0, description="seconds until a picture that cannot be sent is given up and refunded"
+    )
+    uncertain_limit: float = Field(
+        86400.0,
+        gt=0,
+        description="seconds until an uncertain delivery is refunded; a reminder comes after half",
+    )
     poll: float = Field(2.5, gt=0, description="seconds between the first looks at a task")
     send_timeout: float = Field(30.0, gt=0)
     kie_timeout: float = Field(30.0, gt=0)

@@ -26,6 +26,10 @@ JobRow = dict[str, Any]
 _turns: ContextVar[dict[str, Turn] | None] = ContextVar("imagebot_turns", default=None)
 
 
+class _Ended(Exception):
+    """The job was ended otherwise meanwhile: refunded after its deadline, while its sender stood still."""
+
+
 class Storage:
     """Jobs, as far as delivery is concerned."""
 
@@ -74,12 +78,16 @@ class Storage:
         turn = self._turn(job["job_id"])
         if not success:
             return isinstance(await self._db.not_sent(turn, error), Marked)
-        async with self._database.transaction() as (connection, db):
-            if not isinstance(await db.delivered(turn), Marked):
-                return False
-            (await db.move(Job.deliver, job["job_id"], by=self._by)).must()
-            await money.charge(connection, job, self._by)
-            await tell_of(db, job, "delivered")
+        try:
+            async with self._database.transaction() as (connection, db):
+                if not isinstance(await db.delivered(turn), Marked):
+                    return False
+                if not (await db.move(Job.deliver, job["job_id"], by=self._by)).won:
+                    raise _Ended  # the mark is not written either
+                await money.charge(connection, job, self._by)
+                await tell_of(db, job, "delivered")
+        except _Ended:
+            return False
         return True
 
     async def mark_uncertain(self, job: JobRow, error: str) -> None:

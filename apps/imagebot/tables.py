@@ -52,7 +52,7 @@ generation_jobs = Table(
     Column("job_id", String, primary_key=True),
     *_numbers("user_id", "chat_id", "price", "progress_message"),
     *_text("status", "model", "aspect_ratio", "prompt", "external_task_id", "result_urls", "error_text"),
-    *_moments("made_at", "confirmed_at", "submitted_at", "ready_at", "ended_at"),
+    *_moments("made_at", "confirmed_at", "submitted_at", "ready_at", "doubted_at", "ended_at"),
     *_text("claimed_by", "watch", "creation_state", "creation_error"),
     *_text("delivery_state", "delivered_by", "delivery_error"),
     *_moments("claimed_until", "creating_at", "task_created_at", "delivering_at", "delivered_at"),

@@ -54,6 +54,19 @@ TEXTS: dict[str, dict[str, str]] = {
         "en": "❌ The picture of order {job_id} is not to be had any more. {price} are back on your balance.",
         "ru": "❌ Картинка заказа {job_id} больше недоступна. {price} вернулись на баланс.",
     },
+    "undelivered": {
+        "en": "❌ I could not send you the picture of order {job_id} in time. {price} are back on your balance.",
+        "ru": "❌ Не удалось вовремя отправить картинку заказа {job_id}. {price} вернулись на баланс.",
+    },
+    "unanswered": {
+        "en": "↩️ I still do not know whether order {job_id} has reached you, so {price} are back on your balance.",
+        "ru": "↩️ Я так и не знаю, дошёл ли заказ {job_id}, поэтому {price} вернулись на баланс.",
+    },
+    "ended": {"en": "Order {job_id}: {status}.", "ru": "Заказ {job_id}: {status}."},
+    "alert_delivery": {
+        "en": "⚠️ Pictures cannot be delivered. Order {job_id} was given up and refunded: {why}",
+        "ru": "⚠️ Картинки не доставляются. Заказ {job_id} закрыт, деньги возвращены: {why}",
+    },
     "uncertain": {
         "en": "❓ I do not know whether the picture of order {job_id} has reached you. Is it here?",
         "ru": "❓ Я не знаю, дошла ли до вас картинка заказа {job_id}. Она пришла?",

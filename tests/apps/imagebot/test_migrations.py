@@ -69,5 +69,5 @@ async def test_a_database_from_before_the_delivery_lock_is_taken_over_with_its_o
                 await connection.execute(text("SELECT name FROM applied_migrations ORDER BY name"))
             ).scalars()
             applied = [name for name in names if name.startswith("0")]
-        assert len(applied) == 9
-        assert applied[-1] == "009_add_delivering_at"
+        assert len(applied) == 10
+        assert applied[-1] == "010_add_doubted_at"
