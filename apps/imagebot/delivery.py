@@ -25,6 +25,7 @@ from aiogram.exceptions import (
 from aiogram.types import BufferedInputFile
 
 from imagebot.fetching import PHOTO, ForbiddenAddress, Gone, NotFetched, check, fetch
+from imagebot.lasting import to_the_end
 from imagebot.lifecycle import Job
 from imagebot.settings import Settings
 from imagebot.storage import JobRow, Storage
@@ -71,7 +72,10 @@ class Deliverer:
         self._timeout = int(settings.send_timeout) or 1
 
     async def deliver(self, task_id: str, path: Path, corr: str) -> Delivered:
-        """Send the picture of this job if nobody else does."""
+        """Send the picture of this job if no other sender does; what Telegram answered is marked even when cancelled."""
+        return await to_the_end(self._deliver(task_id, path, corr))
+
+    async def _deliver(self, task_id: str, path: Path, corr: str) -> Delivered:
         job = await self._storage.try_acquire_delivery_lock(task_id)
         if job is None:
             log.info("[%s] [%s_LOCK_SKIP] Already delivered or delivering", corr, path)

@@ -7,11 +7,12 @@ from typing import Any
 from appkit.database import Database
 from imagebot import money
 from imagebot.kie import Kie, KieRefused, KieUnclear
+from imagebot.lasting import to_the_end
 from imagebot.lifecycle import Job, Status, creation_of
 from imagebot.settings import Settings
 from imagebot.storage import JobRow, Storage
 from imagebot.telling import tell_of
-from raceproof import Claim, DeliveryState, Failure, Finished, Marked, NotSent, NoTurn, Turn, Worker
+from raceproof import Claim, DeliveryState, Failure, Finished, NotSent, NoTurn, Turn, Worker
 
 log = logging.getLogger("imagebot.generation")
 
@@ -51,6 +52,11 @@ class Generation:
             return Finished
         if not isinstance(turn, Turn):
             raise Failure(str(turn), delay=self._creation.stale / 4)
+        await to_the_end(self._ask(claim, job, turn))
+        return Finished
+
+    async def _ask(self, claim: Claim[Any, Any], job: JobRow, turn: Turn) -> None:
+        """Ask, and write down what KIE said. An answer that is there is kept, whoever has the claim by then."""
         try:
             task_id = await self._kie.create_task(
                 job["job_id"], job["model"], job["prompt"], job["aspect_ratio"]
@@ -61,20 +67,23 @@ class Generation:
         except KieRefused as error:
             await self._db.not_sent(turn, str(error))
             await self.fail(job, str(error))
-            return Finished
+            return
         except BaseException as error:
             await self._db.uncertain(turn, f"{type(error).__name__}: {error}"[:300])
             if not isinstance(error, KieUnclear):
                 raise
             await self._lose_sight(claim, str(error))
-            return Finished
+            return
+        named = {"external_task_id": task_id}
         async with self._database.transaction() as (_, db):
-            if isinstance(await db.delivered(turn), Marked):
-                moved = await db.move(Job.created, claim, set={"external_task_id": task_id}, by=self._by)
-                if moved.won:
-                    await tell_of(db, job, "generating")
-        log.info("[%s] [TASK_CREATED] task_id=%s", job["job_id"], task_id)
-        return Finished
+            await db.delivered(turn)
+            moved = await db.move(Job.created, claim, set=named, by=self._by)
+            if not moved.won:  # the claim was lost meanwhile; the task is this job's all the same
+                moved = await db.move(Job.adopt, job["job_id"], set=named, by=self._by)
+            if moved.won:
+                await tell_of(db, job, "generating")
+        tag = "TASK_CREATED" if moved.won else "TASK_NOT_NEEDED"
+        log.info("[%s] [%s] task_id=%s", job["job_id"], tag, task_id)
 
     async def _lose_sight(self, claim: Claim[Any, Any], why: str) -> None:
         """A task may have been made, and is not asked for again: its callback would name it, or else the money returns."""

@@ -5,7 +5,7 @@ import logging
 from sqlalchemy import func, select, text
 
 from appkit.database import Database
-from imagebot.lifecycle import Job, callbacks, notices, updates
+from imagebot.lifecycle import Job, callbacks, creation, notices, updates
 from imagebot.metrics import Metrics
 from imagebot.tables import generation_jobs
 from raceproof import Leader, sql
@@ -41,9 +41,19 @@ class Upkeep:
             )
             if len(dropped) < BATCH:
                 break
+        await self._settle_creations()
         for inbox in (updates, callbacks, notices):
             while await self._db.forget_events(inbox, BATCH) == BATCH:
                 pass
+
+    async def _settle_creations(self) -> None:
+        """Tasks that a callback has named: whoever asked KIE for them died before it could say so."""
+        for one in await self._db.deliveries(creation, BATCH, uncertain=True):
+            async with self._database.read() as connection:
+                named = select(generation_jobs.c.external_task_id).where(generation_jobs.c.job_id == one.key)
+                if (await connection.execute(named)).scalar_one() is None:
+                    continue
+            await self._db.resolve(creation, one.key, arrived=True, by="upkeep")
 
     async def measure(self) -> None:
         """Figures of what is open, from indexes that hold nothing else."""

@@ -1,0 +1,23 @@
+"""Work whose outcome must not be lost because its caller is cancelled: a worker that lost its claim, a shutdown."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+LAST_WORD = 5.0
+"""Seconds that a cancelled caller waits for the answer to what it has asked for, and for writing it down."""
+
+
+async def to_the_end(work: Coroutine[Any, Any, T], patience: float = LAST_WORD) -> T:
+    """The result of `work`. If the caller is cancelled, `work` has `patience` more seconds before it is cancelled too."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task], timeout=patience)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        raise
