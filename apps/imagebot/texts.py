@@ -23,6 +23,14 @@ TEXTS: dict[str, dict[str, str]] = {
         "en": "That has {length} characters. Please use at most {longest}.",
         "ru": "Здесь {length} знаков. Пожалуйста, не больше {longest}.",
     },
+    "model_gone": {
+        "en": "The model {model} is not offered any more, so I have dropped that draft.",
+        "ru": "Модель {model} больше не предлагается, поэтому черновик удалён.",
+    },
+    "went_wrong": {
+        "en": "⚠️ Something went wrong with your last message. Nothing was paid for it. Please try again: /start",
+        "ru": "⚠️ С вашим последним сообщением что-то пошло не так. За него ничего не списано. Попробуйте ещё раз: /start",
+    },
     "no_prompt": {
         "en": "Say what you want to see: /image a lighthouse at night",
         "ru": "Напишите, что нарисовать: /image маяк ночью",

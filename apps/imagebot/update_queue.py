@@ -8,8 +8,16 @@ import json
 import logging
 from typing import Any
 
+import asyncpg
+import sqlalchemy.exc
 from aiogram import Bot, Dispatcher
-from aiogram.exceptions import TelegramBadRequest, TelegramForbiddenError, TelegramRetryAfter
+from aiogram.exceptions import (
+    TelegramBadRequest,
+    TelegramForbiddenError,
+    TelegramNetworkError,
+    TelegramRetryAfter,
+    TelegramServerError,
+)
 from aiogram.types import Update
 from pydantic import ValidationError
 
@@ -18,12 +26,29 @@ from imagebot.lifecycle import MENU, WORK, updates
 from imagebot.metrics import Metrics
 from imagebot.services import DatabaseService
 from imagebot.settings import Settings
-from raceproof import Arrival, AsyncStore, Claim, Failure, Leader, Received, Worker, column
+from imagebot.telling import tell
+from raceproof import Arrival, AsyncStore, Claim, Failure, Finished, Leader, Received, Worker, column
 
 log = logging.getLogger("imagebot.updates")
 
 CAPACITY = 100
 WORKERS = 4
+TRIES = 3
+"""So often an update is given to a handler that fails on it."""
+REST = 0.5
+GIVE_UP = updates.lifecycle.moves["give_up"]
+PASSING: tuple[type[Exception], ...] = (
+    TelegramNetworkError,
+    TelegramServerError,
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    sqlalchemy.exc.OperationalError,
+    sqlalchemy.exc.InterfaceError,
+)
+"""Errors of the network and the database: the same update may succeed later."""
 
 
 class UpdateQueueManager:
@@ -38,6 +63,7 @@ class UpdateQueueManager:
         settings: Settings,
         metrics: Metrics,
     ) -> None:
+        self._database = database
         self._db = database.store
         self._intake = intake
         self._dispatcher = dispatcher
@@ -50,7 +76,9 @@ class UpdateQueueManager:
         """Keep an update; when this returns it is durable."""
         source = source_of(arrival.body)
         if source != arrival.source:
-            arrival = arrival._replace(source=source)
+            # a line of its own: the menu only looks, and is answered while another update of its user waits or fails
+            line = arrival.ordering_key and f"menu:{arrival.ordering_key}"
+            arrival = arrival._replace(source=source, ordering_key=line)
         received = await self._intake.receive(updates, arrival)
         if not received.duplicate:
             self._metrics.total_received.inc()
@@ -77,8 +105,11 @@ class UpdateQueueManager:
         )
         return self._workers[source]
 
-    async def handle(self, claim: Claim[Any, Any]) -> None:
-        """One update. What fails is tried again, and set aside in the end; the worker survives it."""
+    async def handle(self, claim: Claim[Any, Any]) -> type[Finished] | None:
+        """One update. What fails is tried again, and set aside in the end; the worker survives it.
+
+        The user's next updates wait meanwhile, so only a failure of the network or the database is tried for long.
+        """
         number = claim.key[1]
         try:
             update = Update.model_validate(json.loads(claim.row["body"]), context={"bot": self._bot})
@@ -90,9 +121,26 @@ class UpdateQueueManager:
         except (TelegramForbiddenError, TelegramBadRequest) as error:
             log.info("[%s] [REPLY_REFUSED] %s", number, type(error).__name__)
         except Exception as error:
+            if isinstance(error, PASSING) or getattr(error, "connection_invalidated", False):
+                log.warning(
+                    "[%s] [HANDLER_RETRY] attempt %s: %s", number, claim.attempt, type(error).__name__
+                )
+                raise Failure(type(error).__name__) from error
             log.exception("[%s] [HANDLER_ERROR] attempt %s", number, claim.attempt)
-            raise Failure(type(error).__name__) from error
+            if claim.attempt < TRIES:
+                raise Failure(type(error).__name__, delay=REST) from error
+            await self._give_up(claim)
+            return Finished
         self._metrics.total_processed.inc()
+        return None
+
+    async def _give_up(self, claim: Claim[Any, Any]) -> None:
+        """Set an update aside and tell its user, in one transaction; `doctor` shows it, and it can be revived."""
+        async with self._database.transaction() as (_, db):
+            gone = await db.move(GIVE_UP, claim, by=self._by)
+            user = user_of(json.loads(claim.row["body"]))
+            if gone.won and user is not None:
+                await tell(db, int(user), int(user), f"update:{claim.key[1]}", "went_wrong")
 
 
 def source_of(body: bytes) -> str:

@@ -6,7 +6,7 @@ from aiogram import F, Router
 from aiogram.filters import Command, CommandObject
 from aiogram.types import CallbackQuery, InlineKeyboardMarkup, Message, User
 
-from imagebot.handlers.context import Context, Speaker, keyboard, show, told
+from imagebot.handlers.context import Context, Speaker, keyboard, number, show, told
 
 
 def router(context: Context) -> Router:
@@ -55,7 +55,7 @@ def topup_buttons(speaker: Speaker, topup_id: str) -> InlineKeyboardMarkup:
 
 async def end_topup(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
     """Approved or rejected, once, by whoever was first."""
-    (topup_id,) = told(event)
+    [topup_id] = told(event, 1)
     approved = (event.data or "").startswith("approve|")
     answer = await context.database.accounts.end_topup(topup_id, approved, f"admin {speaker.user_id}")
     outcome = str(getattr(answer, "status", answer.outcome))
@@ -70,14 +70,14 @@ async def stats(event: Message, context: Context) -> None:
 
 async def grant(event: Message, context: Context, speaker: Speaker, command: CommandObject) -> None:
     """`/grant USER AMOUNT`: money as a present, in whole units; the same message gives it once."""
-    parts = (command.args or "").split()
-    if len(parts) != 2 or not all(part.isdigit() and len(part) < 16 for part in parts) or not int(parts[1]):
+    user_id, whole, *more = [number(part) for part in (command.args or "").split()] + [None, None]
+    if not user_id or not whole or len(more) != 2:
         await show(event, "/grant USER AMOUNT")
         return
-    user_id, amount = int(parts[0]), int(parts[1]) * 100
-    by = f"admin {speaker.user_id}"
-    await context.database.accounts.grant(user_id, amount, f"grant:{speaker.update}", by)
-    await show(event, f"{user_id} + {context.settings.price(amount)}")
+    by, amount = f"admin {speaker.user_id}", whole * 100
+    given = await context.database.accounts.grant(user_id, amount, f"grant:{speaker.update}", by)
+    price = context.settings.price(amount)
+    await show(event, f"{user_id} + {price}" if given else f"{user_id}: {price} were given before")
 
 
 async def refund(event: Message, context: Context, speaker: Speaker, command: CommandObject) -> None:

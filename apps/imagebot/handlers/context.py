@@ -55,6 +55,12 @@ async def show(event: Message | CallbackQuery, text: str, markup: InlineKeyboard
             await event.message.answer(text, reply_markup=markup)
 
 
-def told(query: CallbackQuery) -> list[str]:
-    """The parts of what a button sends, after its name."""
-    return (query.data or "").split("|")[1:]
+def told(query: CallbackQuery, parts: int) -> list[str]:
+    """So many parts of what a button sends, after its name. A modified client may send more, fewer, or anything."""
+    found = (query.data or "").split("|")[1 : parts + 1]
+    return found + [""] * (parts - len(found))
+
+
+def number(text: str) -> int | None:
+    """A number that somebody has written; None if it is none. `isdigit` would let ² through."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None

@@ -92,7 +92,7 @@ async def languages(event: Message, speaker: Speaker) -> None:
 
 async def speak(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
     """Another language from now on."""
-    chosen = told(event)[0]
+    [chosen] = told(event, 1)
     if chosen in LANGUAGES:
         await context.database.accounts.speak(speaker.user_id, chosen)
         speaker = Speaker(speaker.user_id, speaker.chat_id, chosen, speaker.update)

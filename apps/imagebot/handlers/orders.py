@@ -4,7 +4,7 @@ from aiogram import F, Router
 from aiogram.filters import Command, CommandObject
 from aiogram.types import CallbackQuery, InlineKeyboardMarkup, Message
 
-from imagebot.handlers.context import Context, Speaker, keyboard, show, told
+from imagebot.handlers.context import Context, Speaker, keyboard, number, show, told
 from imagebot.handlers.menu import Event, menu
 from imagebot.jobs import LONGEST_PROMPT, RATIOS
 from imagebot.lifecycle import Status
@@ -44,9 +44,10 @@ async def begin(event: Event, context: Context, speaker: Speaker) -> None:
 
 async def model(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
     """Which format?"""
-    job_id, place = told(event)
+    job_id, place = told(event, 2)
     models = dict(enumerate(context.settings.models))
-    chosen = models.get(int(place)) if place.isdigit() else None
+    at = number(place)
+    chosen = None if at is None else models.get(at)
     if chosen is not None:
         await context.database.jobs.choose_model(job_id, speaker.user_id, chosen)
     await _next(event, context, speaker, job_id)
@@ -54,7 +55,7 @@ async def model(event: CallbackQuery, context: Context, speaker: Speaker) -> Non
 
 async def ratio(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
     """And what is to be seen?"""
-    job_id, chosen = told(event)
+    job_id, chosen = told(event, 2)
     if chosen in RATIOS:
         await context.database.jobs.choose_ratio(job_id, speaker.user_id, chosen)
     await _next(event, context, speaker, job_id)
@@ -65,6 +66,11 @@ async def written(event: Message, context: Context, speaker: Speaker) -> None:
     job = await context.database.jobs.draft_of(speaker.user_id)
     if job is None or job["status"] != Status.WRITING_PROMPT:
         await (_next(event, context, speaker, job["job_id"]) if job else show(event, speaker.say("unknown")))
+        return
+    if job["model"] not in context.settings.models:
+        await context.database.jobs.cancel(job["job_id"], speaker.user_id)
+        await show(event, speaker.say("model_gone", model=job["model"]))
+        await begin(event, context, speaker)
         return
     prompt = (event.text or "").strip()
     if await _fits(event, speaker, prompt):
@@ -92,7 +98,7 @@ async def _fits(event: Message, speaker: Speaker, prompt: str) -> bool:
 
 async def make(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
     """Confirmed: the price is held and the order stands in the queue."""
-    (job_id,) = told(event)
+    [job_id] = told(event, 1)
     message = event.message.message_id if event.message else 0
     outcome = await context.database.jobs.confirm(job_id, speaker.user_id, message)
     job = await context.database.jobs.of_user(job_id, speaker.user_id)
@@ -113,7 +119,7 @@ async def make(event: CallbackQuery, context: Context, speaker: Speaker) -> None
 
 async def cancel(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
     """The draft is dropped; an order that is paid goes on."""
-    (job_id,) = told(event)
+    [job_id] = told(event, 1)
     answer = await context.database.jobs.cancel(job_id, speaker.user_id)
     await show(event, speaker.say("cancelled" if answer.reached else "gone"))
 
@@ -129,7 +135,7 @@ async def again(event: CallbackQuery, context: Context, speaker: Speaker) -> Non
 
 
 async def _settle(event: CallbackQuery, context: Context, speaker: Speaker, arrived: bool) -> None:
-    job = await context.database.jobs.of_user(told(event)[0], speaker.user_id)
+    job = await context.database.jobs.of_user(told(event, 1)[0], speaker.user_id)
     if job is None:
         await show(event, speaker.say("gone"))
         return

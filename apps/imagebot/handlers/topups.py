@@ -5,7 +5,7 @@ from aiogram.filters import Command
 from aiogram.types import CallbackQuery
 
 from imagebot.accounts import AMOUNTS
-from imagebot.handlers.context import Context, Speaker, keyboard, show, told
+from imagebot.handlers.context import Context, Speaker, keyboard, number, show, told
 from imagebot.handlers.menu import Event
 
 
@@ -27,9 +27,9 @@ async def topup(event: Event, context: Context, speaker: Speaker) -> None:
 
 async def ask(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
     """So much; the admins are told."""
-    topup_id, chosen = told(event)
-    amount = int(chosen) if chosen.isdigit() else 0
-    if amount not in AMOUNTS:
+    topup_id, chosen = told(event, 2)
+    amount = number(chosen)
+    if amount is None or amount not in AMOUNTS:
         await show(event, speaker.say("gone"))
         return
     answer = await context.database.accounts.ask_topup(topup_id, speaker.user_id, amount)
