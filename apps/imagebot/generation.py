@@ -43,7 +43,7 @@ class Generation:
         if job is None:
             raise Failure("the job is gone")
         if claim.attempt > TRIES:
-            await self.fail(job, "KIE could not be asked")
+            await self.give_up(job, "KIE could not be asked")
             return Finished
         await self._kie.turn_to_create()
         turn = await self._db.take_turn(self._creation, claim.key, by=self._by)
@@ -66,7 +66,7 @@ class Generation:
             raise Failure(str(error)) from error
         except KieRefused as error:
             await self._db.not_sent(turn, str(error))
-            await self.fail(job, str(error))
+            await self._refused(job, error)
             return
         except BaseException as error:
             await self._db.uncertain(turn, f"{type(error).__name__}: {error}"[:300])
@@ -108,7 +108,7 @@ class Generation:
         try:
             task = await self._kie.record_info(job["external_task_id"])
         except KieRefused as error:
-            await self.fail(job, str(error))
+            await self._refused(job, error)
             return Status.FAILED
         if task.state == "success" and task.urls:
             urls = json.dumps(task.urls)
@@ -119,13 +119,21 @@ class Generation:
             return Status.FAILED
         return Status.GENERATING
 
-    async def fail(self, job: JobRow, why: str) -> bool:
+    async def _refused(self, job: JobRow, error: KieRefused) -> None:
+        await (self.fail if error.is_about_the_order else self.give_up)(job, str(error))
+
+    async def give_up(self, job: JobRow, why: str) -> bool:
+        """It will not be made, for reasons that are none of its user's: the words of KIE are for the admins."""
+        return await self.fail(job, why, text="not_made")
+
+    async def fail(self, job: JobRow, why: str, text: str = "failed") -> bool:
         """It will not be made: the money goes back and the user is told, once; False if it has ended otherwise."""
         async with self._database.transaction() as (connection, db):
             answer = await db.move(Job.fail, job["job_id"], set={"error_text": why[:300]}, by=self._by)
             if answer.won:
                 await money.release(connection, job, self._by)
-                await tell_of(db, job, "failed", price=job["price"], why=why[:200])
+                told = {"why": why[:200]} if text == "failed" else {}
+                await tell_of(db, job, text, price=job["price"], **told)
         if answer.won:
             log.warning("[%s] [JOB_FAILED] %s", job["job_id"], why)
         return answer.won

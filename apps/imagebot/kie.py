@@ -4,6 +4,8 @@ What is not known is told apart from what is: a createTask without an answer may
 """
 
 import json
+import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,8 +17,17 @@ from imagebot.settings import Settings, revealed
 from raceproof import NotSent
 from raceproof.intake import BadJson, parse
 
+log = logging.getLogger("imagebot.kie")
+
+Alarm = Callable[[int, str], Awaitable[None]]
+"""Told of each answer that the admins must know of: its code, and KIE's words."""
+
 LATER = (429, 455)
 """Too many requests, maintenance: nothing was made, ask again."""
+OURS = (401, 402, 429)
+"""The key is wrong, the credits are used up, too many requests: for the admins to mend, and nothing that a user can help."""
+ABOUT_THE_ORDER = (422, 501)
+"""KIE does not take this input, or has tried and failed: its words help the user."""
 LARGEST_ANSWER = 1024 * 1024
 
 
@@ -30,6 +41,10 @@ class KieRefused(Exception):
     def __init__(self, code: int, why: str) -> None:
         super().__init__(f"code {code} {why}".strip())
         self.code = code
+
+    @property
+    def is_about_the_order(self) -> bool:
+        return self.code in ABOUT_THE_ORDER
 
 
 class KieUnclear(Exception):
@@ -51,8 +66,9 @@ class Task:
 class Kie:
     """A client with a pace of its own."""
 
-    def __init__(self, session: aiohttp.ClientSession, settings: Settings) -> None:
+    def __init__(self, session: aiohttp.ClientSession, settings: Settings, alarm: Alarm) -> None:
         self._session = session
+        self._alarm = alarm
         self._base = settings.kie_api.rstrip("/")
         self._headers = {"Authorization": f"Bearer {revealed(settings.kie_api_key)}"}
         self._callback = f"{settings.public_url.rstrip('/')}/kie-callback"
@@ -111,22 +127,34 @@ class Kie:
         except BadJson:
             told = None
         if not isinstance(told, dict) or not isinstance(told.get("code"), int):
-            if status == 429:
-                raise NotSent("KIE: too many requests")
-            raise KieUnclear(f"KIE answered HTTP {status} without a code")
+            if status not in OURS:
+                raise KieUnclear(f"KIE answered HTTP {status} without a code")
+            told = {"code": status, "msg": "no reason given"}
+        if told["code"] in OURS:
+            await self._tell_admins(told["code"], _why(told))
         return told
+
+    async def _tell_admins(self, code: int, why: str) -> None:
+        """An alarm that fails must not change what KIE's answer means."""
+        try:
+            await self._alarm(code, why)
+        except Exception as error:
+            log.warning("[KIE_ALARM] code %s could not be told to the admins: %s", code, type(error).__name__)
 
     def _data(self, told: dict[str, Any]) -> dict[str, Any]:
         code = told["code"]
         if code in LATER:
             raise NotSent(f"KIE: code {code}")
         if code != 200:
-            why = str(told.get("msg") or told.get("message") or "")[:200]
-            raise KieRefused(code, why)
+            raise KieRefused(code, _why(told))
         data = told.get("data")
         if not isinstance(data, dict):
             raise KieUnclear("KIE answered 200 without data")
         return data
+
+
+def _why(told: dict[str, Any]) -> str:
+    return str(told.get("msg") or told.get("message") or "")[:200]
 
 
 def _inner(text: Any) -> dict[str, Any]:

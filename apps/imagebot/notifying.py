@@ -23,7 +23,7 @@ from raceproof import Claim, Failure, Worker
 
 log = logging.getLogger("imagebot.notifying")
 
-ENDS = ("failed", "expired", "undelivered", "unanswered", "refunded")
+ENDS = ("failed", "not_made", "expired", "undelivered", "unanswered", "refunded")
 """Notices about jobs that have ended without a picture."""
 
 

@@ -22,6 +22,7 @@ from aiogram.methods import (
 
 from appkit.loops import Loop, Loops
 from appkit.working import working
+from imagebot.alerts import KieAlarm
 from imagebot.controller import LockController
 from imagebot.deadlines import Deadlines
 from imagebot.delivery import Deliverer
@@ -163,9 +164,10 @@ async def running(
     """The runtime at work; whoever leaves the block has drained it before."""
     session = AiohttpSession(api=TelegramAPIServer.from_base(settings.telegram_api))
     bot = Bot(revealed(settings.telegram_bot_token), session=session)
+    alarm = KieAlarm(database.store, settings)
     try:
         async with aiohttp.ClientSession(trust_env=False) as http, database.intake() as intake:
-            runtime = Runtime(database, bot, Kie(http, settings), settings, metrics, loops, intake)
+            runtime = Runtime(database, bot, Kie(http, settings, alarm), settings, metrics, loops, intake)
             async with runtime.lock.leader, loops:
                 runtime.start()
                 yield runtime

@@ -58,6 +58,12 @@ TEXTS: dict[str, dict[str, str]] = {
         "en": "❌ Order {job_id} could not be made: {why}\n{price} are back on your balance. You can order it again.",
         "ru": "❌ Заказ {job_id} не получился: {why}\n{price} вернулись на баланс. Можно заказать ещё раз.",
     },
+    "not_made": {
+        "en": "❌ Order {job_id} could not be made: the picture service is not available at the moment.\n"
+        "{price} are back on your balance. Please try again later.",
+        "ru": "❌ Заказ {job_id} не получился: сервис картинок сейчас недоступен.\n"
+        "{price} вернулись на баланс. Попробуйте позже.",
+    },
     "expired": {
         "en": "❌ The picture of order {job_id} is not to be had any more. {price} are back on your balance.",
         "ru": "❌ Картинка заказа {job_id} больше недоступна. {price} вернулись на баланс.",
@@ -71,6 +77,18 @@ TEXTS: dict[str, dict[str, str]] = {
         "ru": "↩️ Я так и не знаю, дошёл ли заказ {job_id}, поэтому {price} вернулись на баланс.",
     },
     "ended": {"en": "Order {job_id}: {status}.", "ru": "Заказ {job_id}: {status}."},
+    "alert_kie_401": {
+        "en": "⚠️ KIE refuses our key (401): {why}\nEvery order fails and is refunded until KIE_API_KEY is right.",
+        "ru": "⚠️ KIE не принимает ключ (401): {why}\nВсе заказы отменяются с возвратом, пока не исправлен KIE_API_KEY.",
+    },
+    "alert_kie_402": {
+        "en": "⚠️ The credits at KIE are used up (402): {why}\nEvery order fails and is refunded until you top up there.",
+        "ru": "⚠️ На счету KIE кончились кредиты (402): {why}\nВсе заказы отменяются с возвратом, пока он не пополнен.",
+    },
+    "alert_kie_429": {
+        "en": "⚠️ KIE says that we ask too often (429): {why}\nOrders wait. Lower KIE_CREATIONS and KIE_QUERIES.",
+        "ru": "⚠️ KIE: слишком много запросов (429): {why}\nЗаказы ждут. Уменьшите KIE_CREATIONS и KIE_QUERIES.",
+    },
     "alert_delivery": {
         "en": "⚠️ Pictures cannot be delivered. Order {job_id} was given up and refunded: {why}",
         "ru": "⚠️ Картинки не доставляются. Заказ {job_id} закрыт, деньги возвращены: {why}",

@@ -90,7 +90,9 @@ class Watching:
         age = _age(job)
         status = Status(job["status"])
         if status in (Status.CREATING, Status.CREATE_UNKNOWN):
-            if age < self._settings.generation_limit or not await self._generation.fail(job, NEVER_ANSWERED):
+            if age < self._settings.generation_limit or not await self._generation.give_up(
+                job, NEVER_ANSWERED
+            ):
                 raise Failure("its task is not known", delay=self._rest(age))
             return
         if status is Status.GENERATING:
@@ -102,7 +104,7 @@ class Watching:
             if status is Status.GENERATING:
                 if age < self._settings.generation_limit:
                     raise Failure("KIE is at it", delay=self._rest(age))
-                await self._generation.fail(job, NEVER_ANSWERED)
+                await self._generation.give_up(job, NEVER_ANSWERED)
         if status is Status.READY:
             await self._deliver(job, age)
 

@@ -45,6 +45,8 @@ class KieSimulator:
         self.address = ""
         self.callbacks_sent = 0
         self.expired: set[str] = set()
+        self.refusals: list[tuple[int, str]] = []
+        """Answers to the next requests of the bot, instead of doing anything; the last one stays."""
         self.looks = 0
         """How often somebody has asked about a task."""
         self.gate = asyncio.Event()
@@ -69,10 +71,8 @@ class KieSimulator:
         return app
 
     async def create_task(self, request: web.Request) -> web.StreamResponse:
-        if not self._knows(request):
-            return _answer(401, "you do not have access permissions")
-        if self.trouble.strikes("too_many"):
-            return _answer(429, "too many requests")
+        if (refused := self._refused(request)) is not None:
+            return refused
         try:
             told = await request.json()
             prompt, ratio = told["input"]["prompt"], told["input"]["aspect_ratio"]
@@ -90,10 +90,8 @@ class KieSimulator:
         return _answer(200, "success", {"taskId": task.task_id})
 
     async def record_info(self, request: web.Request) -> web.StreamResponse:
-        if not self._knows(request):
-            return _answer(401, "you do not have access permissions")
-        if self.trouble.strikes("too_many"):
-            return _answer(429, "too many requests")
+        if (refused := self._refused(request)) is not None:
+            return refused
         self.looks += 1
         task = self.tasks.get(request.query.get("taskId", ""))
         return _answer(200, "success", self._data(task)) if task else _answer(404, "no such task")
@@ -186,6 +184,13 @@ class KieSimulator:
             "createTime": round(task.made * 1000),
             "updateTime": round(time.time() * 1000),
         }
+
+    def _refused(self, request: web.Request) -> web.Response | None:
+        if not self._knows(request):
+            return _answer(401, "you do not have access permissions")
+        if self.refusals:
+            return _answer(*(self.refusals.pop(0) if len(self.refusals) > 1 else self.refusals[0]))
+        return _answer(429, "too many requests") if self.trouble.strikes("too_many") else None
 
     def _knows(self, request: web.Request) -> bool:
         told = request.headers.get("Authorization", "")

@@ -26,11 +26,14 @@ from tests.apps.imagebot.test_delivery_lock import USER, ready
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 
 
+async def nothing(code: int, why: str) -> None: ...
+
+
 class SlowKie(Kie):
     """Answers when it may, and says when it was asked."""
 
     def __init__(self, session: aiohttp.ClientSession, settings: Settings) -> None:
-        super().__init__(session, settings)
+        super().__init__(session, settings, alarm=nothing)
         self.asked = asyncio.Event()
         self.may_answer = asyncio.Event()
 
