@@ -16,7 +16,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
 CODE := $(wildcard src tests bench gallery tools apps docs/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-pythons check format bench bench-short bench-explorer explore certificates mutate mutate-explored pooler docs lock clean
+.PHONY: help run demo test test-pythons check format bench bench-short bench-explorer explore certificates mutate mutate-explored storm-mutants pooler docs lock clean
 .PHONY: devices imagebot outreach qrlogin storm-devices storm-imagebot storm-outreach storm-qrlogin
 
 help: ## Show this list
@@ -81,6 +81,9 @@ mutate: $(VENV)/.project ## Break each guard on purpose and see a test turn red
 
 mutate-explored: $(VENV)/.project ## The same, seen by the explorer instead of by tests
 	$(BIN)/python -m tools.explore_mutants $(ARGS)
+
+storm-mutants: $(VENV)/.project ## Plant each known bug in an app and see its storm find it; ARGS="--app devices --only late"
+	$(BIN)/python -m tools.storm_mutants $(ARGS)
 
 pooler: $(VENV)/.project ## Every decision behind a real PgBouncer, which has to be installed
 	$(BIN)/python -m pytest tests/pooler/pgbouncer.py $(ARGS)

@@ -1,7 +1,7 @@
 """Storms: an application under load while its parts are killed, and what must hold afterwards.
 
 A storm is bounded in count and time, stays on loopback, ends only what it started, and exits with 1 if anything that
-must hold does not.
+must hold does not. One that failed keeps its logs and its database in a folder and prints the path.
 """
 
 import asyncio
@@ -9,6 +9,8 @@ import ctypes
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,16 +19,27 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 SLOW_START = 60.0
 """Seconds that a process has to come to work before it is killed anyway."""
+
+
+class Check(NamedTuple):
+    """Something that must hold: a short name that stays the same, a sentence, and the evidence."""
+
+    name: str
+    what: str
+    holds: bool
+    detail: str
 
 
 @dataclass
@@ -35,37 +48,82 @@ class Report:
 
     name: str
     counts: dict[str, Any] = field(default_factory=dict)
-    checks: list[tuple[str, bool, str]] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    kept: Path | None = None
+    """The folder with logs and database of a storm that failed."""
 
-    def check(self, what: str, holds: bool, detail: object = "") -> None:
-        """Something that must hold, with the evidence."""
-        self.checks.append((what, holds, str(detail)))
+    def check(self, what: str, holds: bool, detail: object = "", name: str = "") -> None:
+        """Something that must hold, with the evidence; without a name, the name is made of the sentence."""
+        self.checks.append(Check(name or slug(what), what, bool(holds), str(detail)))
+
+    def at_least(self, what: str, least: float, found: float, name: str = "") -> None:
+        """A storm in which too little happened proves nothing: `at_least("kills", 3, instances.kills)`."""
+        self.check(f"at least {least} {what}", found >= least, found, name or f"enough-{slug(what)}")
 
     @property
     def violated(self) -> bool:
-        return not all(holds for _, holds, _ in self.checks)
+        return not all(one.holds for one in self.checks)
+
+    def keep(self, folder: Path) -> None:
+        """Copy what is in this folder to one that stays, if anything is violated."""
+        if self.violated:
+            if self.kept is None:
+                self.kept = Path(tempfile.mkdtemp(prefix=f"{self.name}-storm-failed-"))
+            shutil.copytree(
+                folder, self.kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("compiled", "*.sock")
+            )
+
+    async def keep_database(self, url: str, folder: Path) -> None:
+        """Write each table of a PostgreSQL database to folder/database, if anything is violated; see `keep`.
+
+        A file of SQLite in the folder is kept as it is.
+        """
+        if self.violated and not url.startswith("sqlite"):
+            await dump_tables(url, folder / "database")
 
     def show(self, output: str) -> int:
         """Print it; returns the exit code."""
         if output == "json":
             checks = [
-                {"check": what, "holds": holds, "detail": detail} for what, holds, detail in self.checks
+                {"name": one.name, "check": one.what, "holds": one.holds, "detail": one.detail}
+                for one in self.checks
             ]
-            click.echo(
-                json.dumps(
-                    {"storm": self.name, "counts": self.counts, "checks": checks}, default=str, indent=2
-                )
-            )
+            told = {"storm": self.name, "counts": self.counts, "checks": checks, "kept": self.kept}
+            click.echo(json.dumps(told, default=str, indent=2))
         else:
             console = Console()
             counts = Table("counted", "", title=f"{self.name}: storm", title_justify="left", box=None)
             for what, number in self.counts.items():
                 counts.add_row(what, f"{number:,}" if isinstance(number, int) else str(number))
             console.print(counts)
-            for what, holds, detail in self.checks:
-                mark = "[green]holds   [/]" if holds else "[red bold]VIOLATED[/]"
-                console.print(f"{mark} {what}" + (f" [dim]({detail})[/]" if detail else ""), highlight=False)
+            for one in self.checks:
+                mark = "[green]holds   [/]" if one.holds else "[red bold]VIOLATED[/]"
+                detail = f" [dim]({escape(one.detail)})[/]" if one.detail else ""
+                console.print(f"{mark} {one.name}: {escape(one.what)}{detail}", highlight=False)
+        if self.kept is not None:
+            click.echo(f"logs and database: {self.kept}", err=True)
         return int(self.violated)
+
+
+def slug(words: str) -> str:
+    """`no-lock-is-left-behind`."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+async def dump_tables(url: str, folder: Path) -> None:
+    """One CSV file for each table of the public schema."""
+    import asyncpg
+
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    connection = await asyncpg.connect(url, timeout=30, command_timeout=60)
+    try:
+        for row in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
+            name = row["tablename"]
+            await connection.copy_from_table(
+                name, schema_name="public", output=folder / f"{slug(name)}.csv", format="csv", header=True
+            )
+    finally:
+        await connection.close()
 
 
 class Instance:
@@ -110,6 +168,14 @@ class Instance:
             with suppress(ProcessLookupError):
                 self._process.send_signal(number)
 
+    async def pause(self, seconds: float) -> None:
+        """Freeze it for some time, as a swapping machine or a long garbage collection would, and let it go on."""
+        self.signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """As a power cut would."""
         if self._process is not None:
@@ -139,22 +205,33 @@ def _die_with_parent() -> None:
 
 
 class Instances:
-    """Several of them, ended together; killed one at a time while `trouble` runs."""
+    """Several of them, ended together; killed and frozen one at a time while `trouble` runs.
 
-    def __init__(self) -> None:
+    With a report, their logs and whatever else is in `folder` are kept if the storm fails or raises.
+    """
+
+    def __init__(self, report: Report | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="raceproof-storm-")
+        self._report = report
         self.folder = Path(self._folder.name)
         self.all: list[Instance] = []
         self.kills = 0
+        self.pauses = 0
         self.kills_at_work = 0
         """Of those that were asked whether they are up."""
 
     def __enter__(self) -> "Instances":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         for one in self.all:
             one.kill()
+        if self._report is not None:
+            if error is not None:
+                self._report.check("the storm came to its end", False, repr(error), "storm-ended")
+            self._report.keep(self.folder)
+            if error is not None:
+                error.add_note(f"logs and database: {self._report.kept}")
         self._folder.cleanup()
 
     def add(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Instance:
@@ -171,17 +248,24 @@ class Instances:
         seed: int = 0,
         in_turn: bool = False,
         is_up: Callable[[Instance], Awaitable[bool]] | None = None,
+        pause: float = 0.0,
     ) -> None:
         """Kill one of them every few seconds and begin it again, until this is cancelled.
 
-        With `is_up`, one that is still starting is given some time to come to work: on a busy machine nobody else would.
+        With `is_up`, one that is still starting is given some time to come to work: on a busy machine no other would.
+        With `pause`, every other victim is not killed but frozen for that many seconds, more than its lease: when it
+        goes on, it still believes in what it held.
         """
         choose = random.Random(seed)
-        while True:
+        for turn in count():
             await asyncio.sleep(every * choose.uniform(0.6, 1.4))
             victim = victims[self.kills % len(victims)] if in_turn else choose.choice(victims)
-            if is_up is not None:
-                self.kills_at_work += await until(lambda one=victim: is_up(one), SLOW_START)
+            up = is_up is None or await until(lambda one=victim: is_up(one), SLOW_START)
+            if pause and turn % 2:
+                await victim.pause(pause)
+                self.pauses += 1
+                continue
+            self.kills_at_work += up and is_up is not None
             await asyncio.to_thread(victim.kill)
             self.kills += 1
             victim.start()

@@ -42,7 +42,7 @@ async def blow(number: int, nodes: int, database: str, output: str) -> int:
     logging.disable(logging.ERROR)  # a broker that is killed is an error to each of its clients
     report = Report("devices")
     secret = secrets.token_hex(16)
-    with mqtt() as broker, Instances() as instances:
+    with mqtt() as broker, Instances(report) as instances:
         async with temporary_database(database, instances.folder) as url:
             environment = {
                 "DEVICES_DATABASE": url,

@@ -75,7 +75,7 @@ class Plan:
 async def blow(plan: Plan, output: str) -> int:
     """Run it and print what was counted; 1 if anything that must hold does not."""
     report = Report("outreach")
-    with Instances() as instances, _database(plan, instances) as url:
+    with Instances(report) as instances, _database(plan, instances) as url:
         key, port = secrets.token_hex(16), _free_port()
         poison = "0.03" if plan.short else "0.01"
         options = f"--port {port} --slow {plan.slow} --fail 0.1 --twice 0.05 --poison {poison}".split()

@@ -148,7 +148,7 @@ class Crowd:
 async def blow(users: int, store: str, output: str) -> int:
     """One instance for the page, two ingest processes that are killed in turn, and so many users."""
     report = Report("qrlogin")
-    with ExitStack() as stack, Instances() as instances:
+    with ExitStack() as stack, Instances(report) as instances:
         environment = {
             "QRLOGIN_FOLDER": str(instances.folder / "data"),
             "QRLOGIN_KEYS": f"storm={new_key()}",
