@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Dialect, event, literal_column, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -90,14 +91,27 @@ class Database:
 
 
 @asynccontextmanager
-async def open_database(url: str, migrations: Path, own: OwnTables) -> AsyncIterator[Database]:
-    """The database at this URL with its migrations applied; on SQLite the file is made."""
-    engine = create_async_engine(_driver_url(url), pool_size=10, max_overflow=10, pool_pre_ping=True)
+async def open_database(
+    url: str, migrations: Path, own: OwnTables, pooled: bool = False
+) -> AsyncIterator[Database]:
+    """The database at this URL with its migrations applied; on SQLite the file is made.
+
+    `pooled`: behind a transaction pooler, where no statement stays prepared.
+    """
+    named: dict[str, Any] = {"prepared_statement_name_func": lambda: f"__{uuid4()}__"}
+    unprepared: dict[str, Any] = {"statement_cache_size": 0} if pooled else {}
+    engine = create_async_engine(
+        _driver_url(url),
+        pool_size=10,
+        max_overflow=10,
+        pool_pre_ping=True,
+        connect_args={**named, **unprepared} if pooled else {},
+    )
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
     try:
         await migrate(engine, migrations, own)
-        async with connect(url) as store:
+        async with connect(url, **unprepared) as store:
             yield Database(engine, store)
     finally:
         await engine.dispose()
@@ -118,18 +132,17 @@ async def migrate(engine: AsyncEngine, folder: Path, own: OwnTables) -> list[str
     """Apply what is new, in the order of its numbers, and then what may run again and again; returns what was new."""
     dialect = "sqlite" if engine.dialect.name == "sqlite" else "postgres"
     applied = []
-    async with engine.connect() as guard:
-        guard = await guard.execution_options(isolation_level="AUTOCOMMIT")
+    async with (
+        engine.connect() as guard
+    ):  # its transaction has the lock: behind a transaction pooler no session is ours
         if dialect == "postgres":
             await _lock(guard)
-        try:
-            for name, script in _scripts(folder):
-                if await _apply(engine, name, script, dialect):
-                    applied.append(name)
-            await _run_own(engine, guard, own(dialect))
-        finally:
-            if dialect == "postgres":
-                await guard.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _LOCK})
+        for name, script in _scripts(folder):
+            if await _apply(engine, name, script, dialect):
+                applied.append(name)
+        async with engine.connect() as connection:
+            alone = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await _run_own(engine, alone, own(dialect))
     return applied
 
 
@@ -145,12 +158,13 @@ async def _run_own(engine: AsyncEngine, guard: AsyncConnection, scripts: Iterabl
 
 
 async def _lock(guard: AsyncConnection) -> None:
-    """Asked for again and again: whoever waits inside of a statement is waited for by CREATE INDEX CONCURRENTLY."""
-    asked = text("SELECT pg_try_advisory_lock(:lock)")
-    while True:
-        if (await guard.execute(asked, {"lock": _LOCK})).scalar_one():
-            return
+    """Nobody keeps a snapshot meanwhile: CREATE INDEX CONCURRENTLY would wait for the end of its transaction."""
+    asked = text("SELECT pg_try_advisory_xact_lock(:lock)")
+    while not (await guard.execute(asked, {"lock": _LOCK})).scalar_one():
+        await guard.rollback()
         await asyncio.sleep(0.05)
+    raw = (await guard.get_raw_connection()).driver_connection
+    await raw.execute("SELECT 1")  # type: ignore[union-attr]  # a simple query ends the portal of the one before
 
 
 def _scripts(folder: Path) -> list[tuple[str, str]]:
