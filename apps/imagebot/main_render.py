@@ -9,6 +9,7 @@ import hmac
 import logging
 import time
 
+import asyncpg
 from aiohttp import web
 from prometheus_client import generate_latest
 
@@ -25,6 +26,7 @@ from raceproof.intake.aiohttp import aiohttp_handler
 log = logging.getLogger("imagebot")
 
 LONGEST_REST = 60.0
+UNREACHABLE = (OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError)
 
 
 class NoDatabase(Exception):
@@ -93,7 +95,8 @@ class Application:
             "healthy": healthy,
             "mode": str(runtime.lock.role) if runtime else "PASSIVE",
             "uptime": round(time.monotonic() - self._started),
-            "instance": self.settings.instance,
+            "instance": runtime.lock.leader.by if runtime else self.settings.instance,
+            "epoch": runtime.lock.epoch if runtime else None,
             "loops": loops,
             "queue": self._queue(),
         }
@@ -151,6 +154,11 @@ async def run(settings: Settings, stop: asyncio.Event, started: asyncio.Event | 
     log.info("[STOP] %s has ended in good order", settings.instance)
 
 
+def _reason(error: Exception) -> str:
+    """The kind of an error and its first line; the log is without secrets (`redaction`)."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:400]}"
+
+
 async def _with_database(
     application: Application, runner: web.AppRunner, stop: asyncio.Event, started: asyncio.Event | None
 ) -> None:
@@ -175,7 +183,8 @@ async def _with_database(
                 log.warning("[STOP] %s while ending", type(error).__name__)
                 return
             application.runtime = None
-            log.error("[DB_UNAVAILABLE] %s: PASSIVE, again in %.0f s", type(error).__name__, rest)
+            tag = "DB_UNAVAILABLE" if isinstance(error, UNREACHABLE) else "START_FAILED"
+            log.error("[%s] %s: PASSIVE, again in %.0f s", tag, _reason(error), rest)
             try:
                 async with asyncio.timeout(rest):
                     await stop.wait()

@@ -1,6 +1,7 @@
 """Log lines without secrets, tracebacks included."""
 
 import logging
+from urllib.parse import unquote
 
 from pydantic import SecretStr
 
@@ -15,7 +16,9 @@ class Redacting(logging.Formatter):
         self._inner = inner
         told = [value.get_secret_value() for _, value in settings if isinstance(value, SecretStr)]
         password = settings.database.partition("://")[2].rpartition("@")[0].partition(":")[2]
-        self._secrets = sorted({one for one in (*told, password) if len(one) >= 4}, key=len, reverse=True)
+        direct = settings.direct_database_url.partition("://")[2].rpartition("@")[0].partition(":")[2]
+        told += [password, unquote(password), direct, unquote(direct)]
+        self._secrets = sorted({one for one in told if len(one) >= 4}, key=len, reverse=True)
 
     def format(self, record: logging.LogRecord) -> str:
         line = self._inner.format(record)

@@ -23,7 +23,7 @@ from aiogram.methods import (
 from appkit.loops import Loop, Loops
 from appkit.working import working
 from imagebot.alerts import KieAlarm
-from imagebot.controller import LockController
+from imagebot.controller import STOPPED, LockController
 from imagebot.deadlines import Deadlines
 from imagebot.delivery import Deliverer
 from imagebot.generation import Generation
@@ -108,6 +108,7 @@ class Runtime:
         for worker in self._workers.values():
             worker.stop()
         await self._loops.drain(*self._workers, seconds=self._settings.drain)
+        await self.lock.write(STOPPED)
 
     async def _while_active(self, loop: Loop) -> None:
         """What the ACTIVE instance does beside its updates: it tells Telegram where we are, and tidies up."""

@@ -7,7 +7,9 @@ import hashlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 from sqlalchemy import Column, MetaData, String, Table
@@ -30,8 +32,10 @@ CONNECT_TIMEOUT = 10.0
 class DatabaseService:
     """What is kept, and who keeps it."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: Settings, pooled: bool = False) -> None:
         self.database = database
+        self.pooled = pooled
+        """Whether a transaction pooler is in front of the database."""
         self.store = database.store
         self.transaction = database.transaction
         self.jobs = Jobs(database, settings)
@@ -45,19 +49,20 @@ class DatabaseService:
         if self.database.dialect == "sqlite":
             yield self.store  # of two who write into one file one waits for the other
             return
-        async with connect(self._url) as store:
+        unprepared: dict[str, Any] = {"statement_cache_size": 0} if self.pooled else {}
+        async with connect(self._url, **unprepared) as store:
             yield store
 
 
 @asynccontextmanager
 async def open_service(settings: Settings) -> AsyncIterator[DatabaseService]:
     """Connect within ten seconds, migrate, and close at the end."""
-    known = settings.database.startswith("postgres") and await _is_declared(settings.database)
-    own = _nothing if known else own_tables
-    async with open_database(settings.database, MIGRATIONS, own) as database:
-        if not known:
+    found = await _look(settings.database) if settings.database.startswith("postgres") else Found()
+    own = _nothing if found.declared else own_tables
+    async with open_database(settings.database, MIGRATIONS, own, found.pooled) as database:
+        if not found.declared:
             await _remember(database)
-        yield DatabaseService(database, settings)
+        yield DatabaseService(database, settings, found.pooled)
 
 
 def _nothing(_: str) -> list[str]:
@@ -69,14 +74,24 @@ def _declaration(dialect: str) -> str:
     return f"declared-{hashlib.sha256(''.join(own_tables(dialect)).encode()).hexdigest()[:16]}"
 
 
-async def _is_declared(url: str) -> bool:
-    """Whether this very declaration is installed: to install it again would lock busy tables at every start."""
-    connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT)
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a server says before anything is done there."""
+
+    declared: bool = False
+    """This very declaration is installed: to install it again would lock busy tables at every start."""
+    pooled: bool = False
+    """The process that answers is not the one that took the connection: a pooler is in front of it."""
+
+
+async def _look(url: str) -> Found:
+    connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT, statement_cache_size=0)
     try:
+        pooled = await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid()
         asked = "SELECT 1 FROM applied_migrations WHERE name = $1"
-        return await connection.fetchval(asked, _declaration("postgres")) is not None
+        return Found(await connection.fetchval(asked, _declaration("postgres")) is not None, pooled)
     except asyncpg.UndefinedTableError:
-        return False
+        return Found(False, pooled)
     finally:
         await connection.close()
 

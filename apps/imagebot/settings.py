@@ -19,6 +19,10 @@ class Settings(BaseSettings):
     host: str = Field("", description="all addresses if PUBLIC_URL is set, loopback otherwise")
     public_url: str = Field("", description="https://… under which Telegram and KIE reach this application")
     database_url: str = Field("", description="postgresql://… or sqlite:///…; a file in the folder if empty")
+    direct_database_url: str = Field(
+        "",
+        description="behind a transaction pooler: the server itself, for the lock that makes failover immediate",
+    )
     folder: Path = Field(Path("imagebot-data"), alias="IMAGEBOT_FOLDER")
     instance: str = Field("one", alias="IMAGEBOT_INSTANCE", pattern=r"^[A-Za-z0-9_-]{1,40}$")
 
@@ -43,7 +47,9 @@ class Settings(BaseSettings):
 
     delivery_stale: float = Field(300.0, gt=0, description="seconds until a sender counts as gone")
     creation_stale: float = Field(120.0, gt=0, description="seconds until who creates a task counts as gone")
-    lock_seconds: float = Field(0.0, ge=0, description="0: 300 on PostgreSQL, 15 on the embedded store")
+    lock_seconds: float = Field(
+        0.0, ge=0, description="0: 300 with a session lock of PostgreSQL, 15 without one"
+    )
     heartbeat: float = Field(30.0, gt=0, description="seconds between two rows in lock_heartbeat")
     takeover: float = Field(1.0, gt=0, description="seconds between two questions of a PASSIVE instance")
     generation_limit: float = Field(900.0, gt=0, description="seconds until KIE counts as never answering")
@@ -79,6 +85,10 @@ class Settings(BaseSettings):
     def _checked(self) -> "Settings":
         if self.webhook_secret and not _SECRET.fullmatch(self.webhook_secret.get_secret_value()):
             raise ValueError("WEBHOOK_SECRET has 16 to 256 characters of A-Z a-z 0-9 _ -")
+        if self.database_url and not self.database_url.startswith(
+            ("postgresql://", "postgres://", "sqlite:///")
+        ):
+            raise ValueError("DATABASE_URL must begin with postgresql:// or sqlite:///")
         if not self.models or min(self.models.values()) <= 0:
             raise ValueError('MODELS is {"model": price} with prices above zero, in hundredths')
         return self
@@ -109,10 +119,9 @@ class Settings(BaseSettings):
         self.folder.mkdir(parents=True, exist_ok=True)
         return f"sqlite:///{self.folder.resolve() / 'imagebot.db'}"
 
-    @property
-    def lease(self) -> float:
+    def lease(self, session_lock: bool) -> float:
         """Seconds until a silent holder is replaced; without a session lock nothing tells earlier that it has died."""
-        return self.lock_seconds or (300.0 if self.database.startswith("postgres") else 15.0)
+        return self.lock_seconds or (300.0 if session_lock else 15.0)
 
     def price(self, hundredths: int) -> str:
         """Money for people."""

@@ -83,8 +83,8 @@ def _lock(truth: Any) -> Iterator[str]:
     settings = _settings(database_url="postgresql://somewhere/imagebot")
     if settings.heartbeat != truth["lock"]["heartbeat_seconds"]:
         yield f"a heartbeat every {settings.heartbeat} s"
-    if settings.lease != truth["lock"]["takeover_seconds"]:
-        yield f"a takeover after {settings.lease} s"
+    if settings.lease(session_lock=True) != truth["lock"]["takeover_seconds"]:
+        yield f"a takeover after {settings.lease(session_lock=True)} s"
 
 
 def _delivery(truth: Any) -> Iterator[str]:
