@@ -154,7 +154,7 @@ class Jobs:
             found = await connection.execute(
                 select(generation_jobs.c.status, func.count()).group_by(generation_jobs.c.status)
             )
-            return dict(found.tuples().all())
+            return {row[0]: row[1] for row in found}
 
     async def timeline(self, job_id: str) -> list[dict[str, Any]]:
         """What has happened to a job, the oldest first."""

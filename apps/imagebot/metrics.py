@@ -4,8 +4,11 @@ from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from imagebot.lifecycle import DRAFT, Status
+from imagebot.lifecycle import UNDER_WAY, Status
 from raceproof import count_decisions
+
+OPEN = (*UNDER_WAY, Status.UNCERTAIN)
+"""Paid for, and not ended."""
 
 
 class Metrics:
@@ -46,6 +49,5 @@ class Metrics:
         return int(metric._value.get())
 
     def show_jobs(self, counts: dict[str, int]) -> None:
-        for status in Status:
-            if status not in DRAFT:
-                self.jobs.labels(status).set(counts.get(status, 0))
+        for status in OPEN:
+            self.jobs.labels(status).set(counts.get(status, 0))

@@ -6,7 +6,7 @@ from sqlalchemy import func, select, text
 
 from appkit.database import Database
 from imagebot.lifecycle import Job, callbacks, creation, notices, updates
-from imagebot.metrics import Metrics
+from imagebot.metrics import OPEN, Metrics
 from imagebot.tables import generation_jobs
 from raceproof import Leader, sql
 
@@ -60,7 +60,8 @@ class Upkeep:
         async with self._database.read() as connection:
             waiting = "SELECT count(*) FROM telegram_updates WHERE status IN ('received', 'processing')"
             self._metrics.queue_depth.set((await connection.execute(text(waiting))).scalar_one())
+            status = generation_jobs.c.status
             found = await connection.execute(
-                select(generation_jobs.c.status, func.count()).group_by(generation_jobs.c.status)
+                select(status, func.count()).where(status.in_(OPEN)).group_by(status)
             )
-            self._metrics.show_jobs(dict(found.tuples().all()))
+            self._metrics.show_jobs({row[0]: row[1] for row in found})
