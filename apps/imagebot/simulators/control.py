@@ -1,5 +1,7 @@
 """The other side of the simulated Telegram: a page to chat on, and the same for programs."""
 
+import asyncio
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ class Control:
         app.router.add_post("/control/block/{user}", self.block)
         app.router.add_post("/control/trouble", self.trouble)
         app.router.add_post("/control/robots", self.start_robots)
+        app.router.add_post("/control/gates", self.gates)
         app.router.add_get("/control/stats", self.stats)
 
     async def page(self, request: web.Request) -> web.Response:
@@ -90,6 +93,13 @@ class Control:
         self._robots.start()
         return web.json_response({})
 
+    async def gates(self, request: web.Request) -> web.Response:
+        """`{"one": false}`: pictures that come through /via/one wait until it is true."""
+        for via, is_open in (await request.json()).items():
+            gate = self._simulator.gates.setdefault(via, asyncio.Event())
+            gate.set() if is_open else gate.clear()
+        return web.json_response({})
+
     async def stats(self, request: web.Request) -> web.Response:
         simulator = self._simulator
         told: dict[str, Any] = {
@@ -98,9 +108,11 @@ class Control:
             "photos": len(simulator.photos()),
             "calls": simulator.calls,
             "robots": self._robots.told() if self._robots else None,
+            "held": simulator.held,
         }
         if "full" in request.query:
             told["photo_captions"] = [(user, one.get("caption", "")) for user, one in simulator.photos()]
             told["accepted_ids"] = sorted(simulator.accepted)
             told["answered"] = simulator.answered
+            told["log"] = [asdict(one) for one in simulator.log]
         return web.json_response(told)

@@ -7,6 +7,9 @@ from typing import Any
 from imagebot.simulators.telegram import Message, TelegramSimulator
 
 FIRST = 10_000
+IN_A_HURRY = 90_000
+"""Users from here on say several things at once and confirm nothing: are they answered in the order of what they said?"""
+BURST = 5
 
 
 class Robots:
@@ -57,7 +60,10 @@ class Robots:
         # and some who cannot pay any more
         orders = [*self._users[: self._generations // 20], *orders]
         every = max(1, talk // max(1, len(orders)))
+        hurried = [IN_A_HURRY + number for number in range(len(orders) // 5)]
         while orders or talkers:
+            if hurried and len(orders) % 4 == 0:
+                await self._burst(hurried.pop())
             if orders:
                 user = orders.pop()
                 if user in self._busy:
@@ -72,6 +78,14 @@ class Robots:
                         talkers.pop(), self._choose.choice(("/balance", "/status", "/history", "hello"))
                     )
 
+    async def _burst(self, user: int) -> None:
+        """All at once, after a greeting."""
+        self._simulator.chat(user, f"robot {user}")
+        for number in range(BURST):
+            self._simulator.say(user, f"/image burst {number}")
+            self._said += 1
+        await asyncio.sleep(self._gap)
+
     async def _speak(self, user: int, text: str) -> None:
         self._simulator.say(user, text)
         self._said += 1
@@ -85,6 +99,8 @@ class Robots:
             for button in row
             if button.get("callback_data", "").startswith("make|")
         ]
+        if user >= IN_A_HURRY:
+            return
         pressed = (user, message["message_id"])
         if pressed in self._pressed or message.get("photo"):
             self._busy.discard(user)

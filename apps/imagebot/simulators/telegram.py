@@ -34,6 +34,18 @@ class Chat:
     blocked: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Something that the bot has put into a chat, as Telegram has seen it: when, through which address, and what."""
+
+    at: float
+    via: str
+    method: str
+    user: int
+    words: str
+    button: str
+
+
 class TelegramSimulator:
     """One bot, many chats."""
 
@@ -47,6 +59,12 @@ class TelegramSimulator:
         self.accepted: set[int] = set()
         self.listeners: list[Listener] = []
         self.calls: dict[str, int] = {}
+        self.log: list[Call] = []
+        """For those who want to know which instance did what: each may have an address of its own, `/via/NAME`."""
+        self.gates: dict[str, asyncio.Event] = {}
+        """As `photo_gate`, for the pictures that come through one address."""
+        self.held: list[tuple[str, str]] = []
+        """Pictures that wait at a gate: through which address, and their caption."""
         self.files: dict[str, bytes] = {}
         self.answered: list[float] = []
         """Seconds that the bot took to answer each webhook."""
@@ -66,6 +84,7 @@ class TelegramSimulator:
     def routed(self) -> web.Application:
         app = web.Application(client_max_size=60 * 1024 * 1024)
         app.router.add_route("*", "/bot{token}/{method}", self.bot_api)
+        app.router.add_route("*", "/via/{via}/bot{token}/{method}", self.bot_api)
         app.on_cleanup.append(self._close)
         return app
 
@@ -151,6 +170,7 @@ class TelegramSimulator:
             return _error(401, "Unauthorized")
         method = request.match_info["method"]
         told, files = await _parameters(request)
+        told["via"] = request.match_info.get("via", "")
         self.calls[method] = self.calls.get(method, 0) + 1
         handler = getattr(self, f"_{method.lower()}", None)
         if handler is None:
@@ -195,12 +215,14 @@ class TelegramSimulator:
         chat = self._open_chat(told)
         if not 0 < len(told.get("text", "")) <= 4096:
             raise _Refused(400, "Bad Request: message text is empty or too long")
+        self._note("sendMessage", told, told["text"])
         return self._tell(chat, self._message(chat, text=told["text"], **_markup(told)))
 
     async def _sendphoto(self, told: Message, files: Message) -> Any:
         chat = self._open_chat(told)
         self.waiting_photos += 1
         await self.photo_gate.wait()
+        await self._wait_at_gate(told)
         if self.refusals:
             raise _Refused(*self.refusals.pop(0))
         photo = told.get("photo", "")
@@ -212,8 +234,24 @@ class TelegramSimulator:
             raise _Refused(400, "Bad Request: failed to get HTTP URL content")
         else:
             source = photo
+        self._note("sendPhoto", told, told.get("caption", ""))
         size = {"file_id": source, "file_unique_id": source, "width": 192, "height": 192}
         return self._tell(chat, self._message(chat, caption=told.get("caption", ""), photo=[size]))
+
+    async def _wait_at_gate(self, told: Message) -> None:
+        gate, waiting = self.gates.get(told["via"]), (told["via"], str(told.get("caption", "")))
+        if gate is None:
+            return
+        self.held.append(waiting)
+        try:
+            await gate.wait()
+        finally:
+            self.held.remove(waiting)
+
+    def _note(self, method: str, told: Message, words: str) -> None:
+        rows = (_markup(told).get("reply_markup") or {}).get("inline_keyboard") or [[{}]]
+        button = str(rows[0][0].get("callback_data", "")) if rows[0] else ""
+        self.log.append(Call(time.time(), told["via"], method, int(told["chat_id"]), words, button))
 
     async def _senddocument(self, told: Message, files: Message) -> Any:
         return await self._sendphoto({**told, "photo": told.get("document", "")}, files)
