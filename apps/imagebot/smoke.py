@@ -5,13 +5,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from sqlalchemy import text
+
 from appkit import commands as kit
 from appkit.storm import until
 from imagebot.lifecycle import updates
 from imagebot.measure.ground import Ground, free_port, ground, message
 from imagebot.warm import Warm
 
-ANN = 1001
+ANN, CARL = 1001, 1003
 PATIENCE = 60.0
 
 Scenario = Callable[["Smoke"], Awaitable[str]]
@@ -40,10 +42,10 @@ class Smoke:
         await self.made.post(f"{self.made.telegram}/control/say/{user}", {"text": text})
 
     async def press(self, prefix: str, user: int = ANN) -> None:
-        found = await self.until(lambda: self._button(prefix, user), f"a button {prefix}")
+        found = await self.until(lambda: self.button(prefix, user), f"a button {prefix}")
         await self.made.post(f"{self.made.telegram}/control/press/{user}", found)
 
-    async def _button(self, prefix: str, user: int) -> dict[str, Any] | None:
+    async def button(self, prefix: str, user: int) -> dict[str, Any] | None:
         for one in reversed(await self.chat(user)):
             for row in (one.get("reply_markup") or {}).get("inline_keyboard", ()):
                 for button in row:
@@ -120,8 +122,8 @@ async def s4_passive(smoke: Smoke) -> str:
     if (await smoke.health(smoke.second_port))["mode"] != "PASSIVE":
         raise Failed("it is not PASSIVE")
     before = len(await smoke.texts())
-    for text in ("/balance", "/new"):
-        if await made.update(message(smoke.next_number(), ANN, text), smoke.second_port) != 200:
+    for words in ("/balance", "/new"):
+        if await made.update(message(smoke.next_number(), ANN, words), smoke.second_port) != 200:
             raise Failed("it does not take updates")
 
     async def both() -> bool:
@@ -164,12 +166,12 @@ async def s6_once(smoke: Smoke) -> str:
     answers = await asyncio.gather(*(smoke.made.update(told) for _ in range(5)))
     if set(answers) != {200}:
         raise Failed(f"answered {answers}")
-    await smoke.made.update(message(smoke.next_number(), ANN, "/help"))
+    await smoke.made.update(message(smoke.next_number(), ANN, "/topup"))
 
-    async def helped() -> bool:
-        return "/topup" in (await smoke.texts())[-1]
+    async def asked() -> bool:
+        return "How much" in (await smoke.texts())[-1]
 
-    await smoke.until(helped, "the answer to the update after it")
+    await smoke.until(asked, "the answer to the update after it")
     new = len(await smoke.texts()) - before
     if new != 2:
         raise Failed(f"{new} answers instead of 2")
@@ -177,18 +179,33 @@ async def s6_once(smoke: Smoke) -> str:
 
 
 async def s7_exception(smoke: Smoke) -> str:
-    """Updates that nobody can handle do not stop the next one."""
-    broken = {"update_id": smoke.next_number(), "message": {"message_id": "?", "from": {"id": ANN}}}
-    if await smoke.made.update(broken) != 200:
-        raise Failed("it was not taken")
+    """A handler that raises does not stop its user's next update, nor anybody else's; the user is told."""
+    first = next(one for one in smoke.made.instances if one.name == "first")
+    await smoke.say("/start", CARL)
+    message_id = (await smoke.until(lambda: smoke.button("new", CARL), "the menu"))["message_id"]
+    async with smoke.made.opened() as database, database.transaction() as (connection, _):
+        # a language that the menu does not know
+        broken = text("UPDATE users SET language = 'xx' WHERE user_id = :user")
+        await connection.execute(broken, {"user": CARL})
+    pressed = {"message_id": message_id, "data": "a button of yesterday"}
+    await smoke.made.post(f"{smoke.made.telegram}/control/press/{CARL}", pressed)
+    await smoke.say("/topup", CARL)
     before = len(await smoke.texts())
-    await smoke.made.update(message(smoke.next_number(), ANN, "/help"))
+    await smoke.say("/help")
 
     async def more() -> bool:
         return len(await smoke.texts()) > before
 
-    await smoke.until(more, "an answer")
-    return "the next update was answered"
+    await smoke.until(more, "an answer to another user")
+    await smoke.until(lambda: smoke.button("topup|", CARL), "an answer to the same user's next update")
+
+    async def told() -> bool:
+        return any("went wrong" in one for one in await smoke.texts(CARL))
+
+    await smoke.until(told, "an apology")
+    if not first.lines("HANDLER_ERROR"):
+        raise Failed("no handler has raised")
+    return "a handler raised, its user was told, and the next updates were answered"
 
 
 async def s8_cold_start(smoke: Smoke) -> str:

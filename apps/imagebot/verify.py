@@ -1,6 +1,5 @@
 """The architecture gate: the code against product/truth.yaml. It needs no database and no network."""
 
-import ast
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import Any
 import yaml
 from pydantic import SecretStr
 
+from imagebot.verify_code import entry_points, forbidden, modules
+
 HERE = Path(__file__).parent
 TRUTH = HERE / "product" / "truth.yaml"
-DRIVERS = ("sqlalchemy", "asyncpg", "sqlite3", "psycopg", "psycopg2", "aiosqlite")
-SIMULATORS = ("simulators", "measure")
 
 Finding = dict[str, str]
 
@@ -21,7 +20,7 @@ def findings() -> list[Finding]:
     """Every check with its result."""
     truth: dict[str, Any] = yaml.safe_load(TRUTH.read_text())
     checks = (
-        ("entrypoint", _entrypoint(truth)),
+        ("entrypoint", entry_points(modules(HERE), truth["entrypoint"])),
         ("routes", _routes(truth)),
         ("allow-list", _allow_list(truth)),
         ("queue", _queue(truth)),
@@ -30,7 +29,7 @@ def findings() -> list[Finding]:
         ("environment", _environment(truth)),
         ("migrations", _migrations(truth)),
         ("tables", _tables(truth)),
-        ("forbidden patterns", _forbidden()),
+        ("forbidden patterns", forbidden(modules(HERE))),
     )
     found = []
     for name, problems in checks:
@@ -39,14 +38,6 @@ def findings() -> list[Finding]:
         if not told:
             found.append({"check": name, "result": "ok", "evidence": ""})
     return found
-
-
-def _entrypoint(truth: Any) -> Iterator[str]:
-    """The listening socket is opened in one place."""
-    for path, tree in _modules():
-        opens = any(isinstance(node, ast.Attribute) and node.attr == "TCPSite" for node in ast.walk(tree))
-        if opens and path.parent.name not in SIMULATORS and path.name != truth["entrypoint"]:
-            yield f"{path.name} opens a port; only {truth['entrypoint']} may"
 
 
 def _routes(truth: Any) -> Iterator[str]:
@@ -129,33 +120,6 @@ def _tables(truth: Any) -> Iterator[str]:
     for name in truth["database"]["tables"]:
         if f"CREATE TABLE {name} " not in made and f'CREATE TABLE IF NOT EXISTS "{name}"' not in made:
             yield f"nobody makes the table {name}"
-
-
-def _forbidden() -> Iterator[str]:
-    for path, tree in _modules():
-        for node in ast.walk(tree):
-            match node:
-                case ast.ImportFrom(names=[ast.alias(name="*")]):
-                    yield f"{path.name}:{node.lineno}: import *"
-                case ast.Import(names=names) if path.parent.name == "handlers":
-                    yield from (f"{path.name}: imports {one.name}" for one in names if one.name in DRIVERS)
-                case ast.ImportFrom(module=str(module)) if path.parent.name == "handlers":
-                    if module.split(".")[0] in DRIVERS or module.startswith("imagebot.tables"):
-                        yield f"{path.name}:{node.lineno}: a handler imports {module}"
-                case ast.AsyncFunctionDef():
-                    yield from (f"{path.name}:{line}: time.sleep in async code" for line in _sleeps(node))
-
-
-def _sleeps(function: ast.AsyncFunctionDef) -> Iterator[int]:
-    for node in ast.walk(function):
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr="sleep")):
-                yield node.lineno
-
-
-def _modules() -> Iterator[tuple[Path, ast.AST]]:
-    for path in sorted(HERE.rglob("*.py")):
-        yield path, ast.parse(path.read_text(), path)
 
 
 def _compared(what: str, found: set[str], told: set[str]) -> Iterator[str]:
