@@ -114,7 +114,7 @@ def simulated_settings(told: Settings, known: Secrets, telegram: str, kie: str) 
             "kie_webhook_key": SecretStr(known.webhook_key),
             "webhook_secret": told.webhook_secret or SecretStr(secrets.token_hex(16)),
             "admin_ids": told.admin_ids or (1,),
-            "models": {**told.models, "sketch": 200},
+            "models": {**told.models, "sora-2-text-to-video": 1500},
             "welcome": told.welcome or 2000,
         }
     )

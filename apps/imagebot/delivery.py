@@ -68,6 +68,7 @@ class Deliverer:
     def __init__(self, bot: Bot, storage: Storage, settings: Settings) -> None:
         self._bot = bot
         self._storage = storage
+        self._settings = settings
         self._loopback = settings.simulated
         self._timeout = int(settings.send_timeout) or 1
 
@@ -117,11 +118,14 @@ class Deliverer:
             raise NotSent("the turn was taken over")
         told = caption(job)
         try:
-            await _told(
-                self._bot.send_photo(job["chat_id"], urls[0], caption=told, request_timeout=self._timeout)
-            )
+            send: Any = self._bot.send_video if self._is_video(job) else self._bot.send_photo
+            await _told(send(job["chat_id"], urls[0], caption=told, request_timeout=self._timeout))
         except _UrlRefused:
             await self._upload(job, urls[0], told)
+
+    def _is_video(self, job: JobRow) -> bool:
+        model = self._settings.model(job["model"])
+        return model is not None and model.kind == "video"
 
     async def _upload(self, job: JobRow, url: str, told: str) -> None:
         try:
@@ -130,10 +134,12 @@ class Deliverer:
             raise Never(Job.expire, f"the result has expired: {error}") from error
         except NotFetched as error:
             raise NotSent(f"the result could not be fetched: {error}") from error
-        file = BufferedInputFile(picture, f"{job['job_id']}.png")
+        video = self._is_video(job)
+        file = BufferedInputFile(picture, f"{job['job_id']}.{'mp4' if video else 'png'}")
         if not await self._storage.begin_sending(job["job_id"]):
             raise NotSent("the turn was taken over")
-        send: Any = self._bot.send_photo if len(picture) <= PHOTO else self._bot.send_document
+        as_picture: Any = self._bot.send_photo if len(picture) <= PHOTO else self._bot.send_document
+        send: Any = self._bot.send_video if video else as_picture
         try:
             await _told(send(job["chat_id"], file, caption=told, request_timeout=self._timeout))
         except _UrlRefused as error:

@@ -9,6 +9,7 @@ from imagebot import money
 from imagebot.kie import Kie, KieRefused, KieUnclear
 from imagebot.lasting import to_the_end
 from imagebot.lifecycle import Job, Status, creation_of
+from imagebot.models import Model
 from imagebot.settings import Settings
 from imagebot.storage import JobRow, Storage
 from imagebot.telling import tell_of
@@ -28,6 +29,7 @@ class Generation:
         self._db = database.store
         self._storage = storage
         self._kie = kie
+        self._settings = settings
         self._by = settings.instance
         self._creation = creation_of(settings)
 
@@ -45,6 +47,10 @@ class Generation:
         if claim.attempt > TRIES:
             await self.give_up(job, "KIE could not be asked")
             return Finished
+        model = self._settings.model(job["model"])
+        if model is None:
+            await self.give_up(job, f"the model {job['model']} is not in the catalogue any more")
+            return Finished
         await self._kie.turn_to_create()
         turn = await self._db.take_turn(self._creation, claim.key, by=self._by)
         if isinstance(turn, NoTurn) and turn.state in (DeliveryState.UNCERTAIN, DeliveryState.DELIVERED):
@@ -52,15 +58,14 @@ class Generation:
             return Finished
         if not isinstance(turn, Turn):
             raise Failure(str(turn), delay=self._creation.stale / 4)
-        await to_the_end(self._ask(claim, job, turn))
+        await to_the_end(self._ask(claim, job, turn, model))
         return Finished
 
-    async def _ask(self, claim: Claim[Any, Any], job: JobRow, turn: Turn) -> None:
+    async def _ask(self, claim: Claim[Any, Any], job: JobRow, turn: Turn, model: Model) -> None:
         """Ask, and write down what KIE said. An answer that is there is kept, whoever has the claim by then."""
         try:
-            task_id = await self._kie.create_task(
-                job["job_id"], job["model"], job["prompt"], job["aspect_ratio"]
-            )
+            asked_for = model.asked(job["prompt"], job["aspect_ratio"])
+            task_id = await self._kie.create_task(job["job_id"], job["model"], asked_for)
         except NotSent as error:
             await self._db.not_sent(turn, str(error))
             raise Failure(str(error)) from error

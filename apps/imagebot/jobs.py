@@ -14,9 +14,6 @@ from imagebot.tables import generation_jobs, job_history
 from imagebot.telling import tell_of
 from raceproof import Answer, sql
 
-RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
-LONGEST_PROMPT = 1000
-
 Confirmed = Literal["confirmed", "already", "gone", "not enough"]
 
 
@@ -39,7 +36,9 @@ class Jobs:
         values: dict[str, Any] = {"status": Status.CHOOSING_MODEL}
         if prompt is not None:
             model = model or next(iter(self._settings.models))
-            values = {"status": Status.CONFIRMING, "model": model, "aspect_ratio": RATIOS[0]}
+            known = self._settings.model(model)
+            values = {"status": Status.CONFIRMING, "model": model}
+            values |= {"aspect_ratio": known.formats[0] if known else ""}
             values |= {"prompt": prompt, "price": self._settings.models[model]}
         async with self._database.transaction() as (connection, db):
             drafts = sql("t.user_id = {user} AND t.job_id <> {job}", user=user_id, job=job_id)

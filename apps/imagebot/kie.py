@@ -80,12 +80,12 @@ class Kie:
         """Wait until a task may be created; before anybody says that it is on its way."""
         await self._creations.turn()
 
-    async def create_task(self, job_id: str, model: str, prompt: str, aspect_ratio: str) -> str:
+    async def create_task(self, job_id: str, model: str, asked_for: dict[str, Any]) -> str:
         """The new task's id. `NotSent`: surely none was made; `KieRefused`: nor will be; `KieUnclear`: nobody knows."""
         asked = {
             "model": model,
             "callBackUrl": f"{self._callback}?job={job_id}",
-            "input": {"prompt": prompt, "aspect_ratio": aspect_ratio},
+            "input": asked_for,
         }
         answer = await self._ask("POST", "/api/v1/jobs/createTask", json=asked)
         data = self._data(answer)

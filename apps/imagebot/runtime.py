@@ -17,6 +17,7 @@ from aiogram.methods import (
     SendDocument,
     SendMessage,
     SendPhoto,
+    SendVideo,
     SetWebhook,
 )
 
@@ -44,7 +45,15 @@ log = logging.getLogger("imagebot.runtime")
 
 _ANSWERS = tuple(
     Response[method.__returning__]  # type: ignore[name-defined]
-    for method in (SendMessage, SendPhoto, SendDocument, EditMessageText, AnswerCallbackQuery, SetWebhook)
+    for method in (
+        SendMessage,
+        SendPhoto,
+        SendVideo,
+        SendDocument,
+        EditMessageText,
+        AnswerCallbackQuery,
+        SetWebhook,
+    )
 )
 """Kept, because pydantic forgets a generic model that nobody holds, and aiogram would make it anew for each answer."""
 

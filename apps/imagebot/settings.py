@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from imagebot.models import Model, catalogue
+
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
 
 
@@ -39,6 +41,7 @@ class Settings(BaseSettings):
     models: dict[str, int] = Field(
         {"z-image": 500}, description="model to price, in hundredths of the currency"
     )
+    models_file: Path | None = Field(None, description="more models, in the form of product/models.yaml")
     currency: str = Field("RUB", pattern=r"^[A-Z]{3}$")
     welcome: int = Field(0, ge=0, description="what a new user gets, in hundredths")
     uncertain_delivery: Literal["hold", "resend"] = Field(
@@ -91,6 +94,10 @@ class Settings(BaseSettings):
             raise ValueError("DATABASE_URL must begin with postgresql:// or sqlite:///")
         if not self.models or min(self.models.values()) <= 0:
             raise ValueError('MODELS is {"model": price} with prices above zero, in hundredths')
+        if unknown := sorted(set(self.models) - set(catalogue(self.models_file))):
+            raise ValueError(
+                f"MODELS: {', '.join(unknown)} is neither in product/models.yaml nor in MODELS_FILE"
+            )
         return self
 
     def must_be_complete(self) -> None:
@@ -122,6 +129,10 @@ class Settings(BaseSettings):
     def lease(self, session_lock: bool) -> float:
         """Seconds until a silent holder is replaced; without a session lock nothing tells earlier that it has died."""
         return self.lock_seconds or (300.0 if session_lock else 15.0)
+
+    def model(self, name: str) -> Model | None:
+        """What is known of a model; None if it has left the catalogue since it was ordered."""
+        return catalogue(self.models_file).get(name)
 
     def price(self, hundredths: int) -> str:
         """Money for people."""

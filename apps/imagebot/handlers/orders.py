@@ -6,10 +6,12 @@ from aiogram.types import CallbackQuery, InlineKeyboardMarkup, Message
 
 from imagebot.handlers.context import Context, Speaker, keyboard, number, show, told
 from imagebot.handlers.menu import Event, menu
-from imagebot.jobs import LONGEST_PROMPT, RATIOS
 from imagebot.lifecycle import Status
 from imagebot.storage import JobRow
 from imagebot.texts import STATUSES, word
+
+LONGEST_MESSAGE = 3500
+"""Characters of a description that still fit, with the price, into a message of Telegram's."""
 
 
 def router() -> Router:
@@ -36,7 +38,12 @@ async def begin(event: Event, context: Context, speaker: Speaker) -> None:
     """A new order: which model?"""
     job = await context.database.jobs.begin(f"j{speaker.update}", speaker.user_id, speaker.chat_id)
     rows = [
-        [(f"{name} · {context.settings.price(price)}", f"model|{job['job_id']}|{place}")]
+        [
+            (
+                f"{_sign(context, name)} {name} · {context.settings.price(price)}",
+                f"model|{job['job_id']}|{place}",
+            )
+        ]
         for place, (name, price) in enumerate(context.settings.models.items())
     ]
     await show(event, speaker.say("choose_model"), keyboard(*rows, _cancel(speaker, job)))
@@ -56,7 +63,8 @@ async def model(event: CallbackQuery, context: Context, speaker: Speaker) -> Non
 async def ratio(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
     """And what is to be seen?"""
     job_id, chosen = told(event, 2)
-    if chosen in RATIOS:
+    job = await context.database.jobs.of_user(job_id, speaker.user_id)
+    if job is not None and chosen in _formats(context, job):
         await context.database.jobs.choose_ratio(job_id, speaker.user_id, chosen)
     await _next(event, context, speaker, job_id)
 
@@ -73,7 +81,7 @@ async def written(event: Message, context: Context, speaker: Speaker) -> None:
         await begin(event, context, speaker)
         return
     prompt = (event.text or "").strip()
-    if await _fits(event, speaker, prompt):
+    if await _fits(event, context, speaker, job["model"], prompt):
         await context.database.jobs.write_prompt(job, prompt)
         await _next(event, context, speaker, job["job_id"])
 
@@ -83,16 +91,17 @@ async def at_once(event: Message, context: Context, speaker: Speaker, command: C
     prompt = (command.args or "").strip()
     if not prompt:
         await show(event, speaker.say("no_prompt"))
-    elif await _fits(event, speaker, prompt):
+    elif await _fits(event, context, speaker, next(iter(context.settings.models)), prompt):
         job_id = f"j{speaker.update}"
         await context.database.jobs.begin(job_id, speaker.user_id, speaker.chat_id, prompt)
         await _next(event, context, speaker, job_id)
 
 
-async def _fits(event: Message, speaker: Speaker, prompt: str) -> bool:
-    if len(prompt) <= LONGEST_PROMPT:
+async def _fits(event: Message, context: Context, speaker: Speaker, model: str, prompt: str) -> bool:
+    longest = _longest(context, model)
+    if len(prompt) <= longest:
         return True
-    await show(event, speaker.say("too_long", length=len(prompt), longest=LONGEST_PROMPT))
+    await show(event, speaker.say("too_long", length=len(prompt), longest=longest))
     return False
 
 
@@ -160,11 +169,12 @@ async def _next(event: Event, context: Context, speaker: Speaker, job_id: str) -
             event, context, Speaker(speaker.user_id, speaker.chat_id, speaker.language, int(job_id[1:]))
         )
     elif status == Status.CHOOSING_RATIO:
-        formats = [(one, f"ratio|{job_id}|{one}") for one in RATIOS]
+        formats = [(one, f"ratio|{job_id}|{one}") for one in _formats(context, job)]
         text = speaker.say("choose_ratio", model=job["model"])
         await show(event, text, keyboard(formats, _cancel(speaker, job)))
     elif status == Status.WRITING_PROMPT:
-        text = speaker.say("write_prompt", ratio=job["aspect_ratio"], longest=LONGEST_PROMPT)
+        longest = _longest(context, job["model"])
+        text = speaker.say("write_prompt", ratio=job["aspect_ratio"], longest=longest)
         await show(event, text, keyboard(_cancel(speaker, job)))
     elif status == Status.CONFIRMING:
         amount, _ = await context.database.accounts.balance(speaker.user_id)
@@ -174,6 +184,21 @@ async def _next(event: Event, context: Context, speaker: Speaker, job_id: str) -
             "confirm", prompt=job["prompt"], model=job["model"], ratio=job["aspect_ratio"], **told_prices
         )
         await show(event, text, keyboard(_make(speaker, job), _cancel(speaker, job)))
+
+
+def _formats(context: Context, job: JobRow) -> tuple[str, ...]:
+    model = context.settings.model(job["model"] or "")
+    return model.formats if model else ()
+
+
+def _longest(context: Context, name: str) -> int:
+    model = context.settings.model(name)
+    return min(model.longest_prompt if model else LONGEST_MESSAGE, LONGEST_MESSAGE)
+
+
+def _sign(context: Context, name: str) -> str:
+    model = context.settings.model(name)
+    return "🎬" if model and model.kind == "video" else "🎨"
 
 
 def _make(speaker: Speaker, job: JobRow) -> list[tuple[str, str]]:

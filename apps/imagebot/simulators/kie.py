@@ -18,6 +18,8 @@ from imagebot.simulators.painting import paint
 from imagebot.simulators.trouble import Trouble
 
 RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
+WORDS = {"landscape": "16:9", "portrait": "9:16"}
+VIDEO = b"\x00\x00\x00\x18ftypmp42 a film of nothing"
 
 
 @dataclass
@@ -28,6 +30,10 @@ class SimulatedTask:
     state: str = "waiting"
     made: float = 0.0
     ended: float = 0.0
+
+    @property
+    def is_video(self) -> bool:
+        return "video" in self.model or "seedance" in self.model
 
     @property
     def prompt(self) -> str:
@@ -63,7 +69,7 @@ class KieSimulator:
         app = web.Application()
         app.router.add_post("/api/v1/jobs/createTask", self.create_task)
         app.router.add_get("/api/v1/jobs/recordInfo", self.record_info)
-        app.router.add_get("/result/{task}.png", self.result)
+        app.router.add_get("/result/{task}.{kind:png|mp4}", self.result)
         app.router.add_get("/control/tasks", self.listed)
         app.router.add_post("/control/trouble", self.make_trouble)
         app.router.add_post("/control/callback/{task}", self.call_back_now)
@@ -75,8 +81,8 @@ class KieSimulator:
             return refused
         try:
             told = await request.json()
-            prompt, ratio = told["input"]["prompt"], told["input"]["aspect_ratio"]
-            if not isinstance(prompt, str) or not 0 < len(prompt) <= 1000 or ratio not in RATIOS:
+            prompt, ratio = told["input"]["prompt"], _ratio(told["input"])
+            if not isinstance(prompt, str) or not 0 < len(prompt) <= 5000 or ratio not in RATIOS:
                 raise ValueError
         except (ValueError, KeyError, TypeError):
             return _answer(422, "the parameters are not valid")
@@ -100,7 +106,9 @@ class KieSimulator:
         task = self.tasks.get(request.match_info["task"])
         if task is None or task.state != "success" or task.task_id in self.expired:
             return web.Response(status=404)
-        wide, _, high = str(task.param["input"]["aspect_ratio"]).partition(":")
+        if task.is_video:
+            return web.Response(body=VIDEO, content_type="video/mp4")
+        wide, _, high = _ratio(task.param["input"]).partition(":")
         picture = paint(task.prompt, self._size, (int(wide), int(high)))
         return web.Response(body=picture, content_type="image/png")
 
@@ -169,7 +177,7 @@ class KieSimulator:
             return 0
 
     def _data(self, task: SimulatedTask) -> dict[str, Any]:
-        urls = [f"{self.address}/result/{task.task_id}.png"]
+        urls = [f"{self.address}/result/{task.task_id}.{'mp4' if task.is_video else 'png'}"]
         failed = task.state == "fail"
         return {
             "taskId": task.task_id,
@@ -202,6 +210,12 @@ class KieSimulator:
         await asyncio.gather(*self._working, return_exceptions=True)
         if self._http is not None:
             await self._http.close()
+
+
+def _ratio(told: dict[str, Any]) -> str:
+    """Each model has a name of its own for it."""
+    ratio = str(told["aspect_ratio"] if "aspect_ratio" in told else told["image_size"])
+    return WORDS.get(ratio, ratio)
 
 
 def _answer(code: int, message: str, data: dict[str, Any] | None = None) -> web.Response:

@@ -225,18 +225,23 @@ class TelegramSimulator:
         await self._wait_at_gate(told)
         if self.refusals:
             raise _Refused(*self.refusals.pop(0))
-        photo = told.get("photo", "")
+        kind = "video" if "video" in told else "photo"
+        photo = told.get(kind, "")
         if photo.startswith("attach://"):
             name = f"f{len(self.files)}"
             self.files[name] = files[photo.removeprefix("attach://")]
             source = f"file/{name}"
-        elif self.trouble.strikes("refuse_urls") or not await self._can_fetch(photo):
+        elif self.trouble.strikes("refuse_urls") or not await self._can_fetch(photo, kind):
             raise _Refused(400, "Bad Request: failed to get HTTP URL content")
         else:
             source = photo
         self._note("sendPhoto", told, told.get("caption", ""))
         size = {"file_id": source, "file_unique_id": source, "width": 192, "height": 192}
-        return self._tell(chat, self._message(chat, caption=told.get("caption", ""), photo=[size]))
+        content = {"photo": [size]} if kind == "photo" else {"video": {**size, "duration": 5}}
+        return self._tell(chat, self._message(chat, caption=told.get("caption", ""), **content))
+
+    async def _sendvideo(self, told: Message, files: Message) -> Any:
+        return await self._sendphoto(told, files)
 
     async def _wait_at_gate(self, told: Message) -> None:
         gate, waiting = self.gates.get(told["via"]), (told["via"], str(told.get("caption", "")))
@@ -268,12 +273,14 @@ class TelegramSimulator:
                 return self._tell(chat, message)
         raise _Refused(400, "Bad Request: message to edit not found")
 
-    async def _can_fetch(self, url: str) -> bool:
+    async def _can_fetch(self, url: str, kind: str) -> bool:
         if self._http is None:
             self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20), trust_env=False)
         try:
             async with self._http.get(url) as answer:
-                return answer.status == 200 and answer.content_type.startswith("image/")
+                return answer.status == 200 and answer.content_type.startswith(
+                    "video/" if kind == "video" else "image/"
+                )
         except (aiohttp.ClientError, ValueError, TimeoutError):
             return False
 

@@ -54,7 +54,7 @@ class ImagebotApplication(Application):
             "TELEGRAM_API": self.telegram,
             "KIE_API": self.kie,
             "ADMIN_IDS": "1",
-            "MODELS": '{"sketch": 200}',
+            "MODELS": '{"z-image": 200}',
             "WELCOME": "100000000",
             "LOCK_SECONDS": "4",
             "TAKEOVER": "0.5",

@@ -73,7 +73,7 @@ async def test_an_update_whose_handler_raises_is_set_aside_in_seconds_and_its_us
 
 
 async def test_a_draft_whose_model_is_not_offered_any_more_is_dropped_and_begun_again(world: World) -> None:
-    one = await world.start("one", MODELS='{"old": 300, "z-image": 500}')
+    one = await world.start("one", MODELS='{"google/nano-banana": 300, "z-image": 500}')
     await world.press_menu("new")
     await world.press("model|")
     await world.press("ratio|")
