@@ -11,6 +11,14 @@ from yarl import URL
 LARGEST = 50 * 1024 * 1024
 PHOTO = 10 * 1024 * 1024
 
+TRANSLATED = tuple(
+    map(
+        ipaddress.IPv6Network,
+        ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"),
+    )
+)
+"""IPv6 that has an IPv4 address inside: compatible, mapped, NAT64, 6to4, Teredo."""
+
 
 class Gone(Exception):
     """The picture is not there any more."""
@@ -34,12 +42,19 @@ class GlobalOnly(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         found = await self._resolver.resolve(host, port, family)
-        if not found or not all(ipaddress.ip_address(one["host"]).is_global for one in found):
+        if not found or not all(is_public(ipaddress.ip_address(one["host"])) for one in found):
             raise OSError(f"{host} is not a public address")
         return found
 
     async def close(self) -> None:
         await self._resolver.close()
+
+
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether a packet to this address leaves for the public internet, also if a gateway translates it to IPv4."""
+    if not address.is_global or address.is_multicast:
+        return False
+    return isinstance(address, ipaddress.IPv4Address) or not any(address in one for one in TRANSLATED)
 
 
 def check(text: str, loopback: bool = False) -> URL:
@@ -58,7 +73,7 @@ def check(text: str, loopback: bool = False) -> URL:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return url  # a name, which is looked at when it has been resolved
-    if not address.is_global:
+    if not is_public(address):
         raise ForbiddenAddress("a result must be at a public address")
     return url
 

@@ -55,10 +55,10 @@ async def balance(event: Event, context: Context, speaker: Speaker) -> None:
     """What can be spent, what is held, and the last entries."""
     amount, held = await context.database.accounts.balance(speaker.user_id)
     price = context.settings.price
-    entries = [
-        f"{price(one['amount'])}  {word(KINDS, one['kind'], speaker.language)}  {one['job_id'] or ''}".rstrip()
-        for one in await context.database.accounts.statement(speaker.user_id)
-    ]
+    entries = []
+    for one in await context.database.accounts.statement(speaker.user_id):
+        kind = word(KINDS, one["kind"], speaker.language)
+        entries.append(f"{price(one['amount'] or one['held'])}  {kind}  {one['job_id'] or ''}".rstrip())
     text = speaker.say("balance", balance=price(amount), held=price(held), entries="\n".join(entries))
     await show(event, text.rstrip(), _back(speaker, topup=True))
 

@@ -37,6 +37,7 @@ async def test_step_by_step_in_russian_and_impatient_fingers_do_nothing_twice(wo
     await until(charged, "the charge")
     await world.say("/balance", BORIS)
     await until(lambda: any("оплачено" in text for text in world.texts(BORIS)), "the balance")
+    assert any("-5 ₽  оплачено" in text for text in world.texts(BORIS))
     assert len(world.photos(BORIS)) == 1
     assert len(world.kie.tasks) == 1
 
