@@ -144,7 +144,7 @@ async def test_a_picture_that_telegram_took_is_marked_when_the_sender_is_cancell
 
 
 async def test_a_creation_whose_asker_died_is_settled_once_its_task_is_known(
-    service: DatabaseService,
+    service: DatabaseService, database_url: str
 ) -> None:
     """A callback has named the task; the list of unfinished creations does not show it for ever."""
     await claimed(service)
@@ -152,7 +152,7 @@ async def test_a_creation_whose_asker_died_is_settled_once_its_task_is_known(
     (await service.store.move(Job.adopt, "j1", set={"external_task_id": "task-9"})).must()
     async with service.transaction() as (connection, _):
         await connection.execute(update(generation_jobs).values(creating_at=LONG_AGO))
-    settings = Settings(database_url=str(service.database.engine.url), instance="test")
+    settings = Settings(database_url=database_url, instance="test")
     lock = LockController(service, settings, Metrics())
     await Upkeep(service.database, lock.leader, Metrics())._settle_creations()
     assert await service.store.deliveries(creation) == []

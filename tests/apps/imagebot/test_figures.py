@@ -17,7 +17,9 @@ ORDERS = 20_000
 
 
 def upkeep(service: DatabaseService, metrics: Metrics) -> Upkeep:
-    lock = LockController(service, Settings(instance="test"), metrics)
+    # nothing connects: the leader is not entered
+    settings = Settings(database_url="sqlite:///nowhere.db", instance="test")
+    lock = LockController(service, settings, metrics)
     return Upkeep(service.database, lock.leader, metrics)
 
 
