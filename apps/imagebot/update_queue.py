@@ -113,7 +113,11 @@ class UpdateQueueManager:
         number = claim.key[1]
         try:
             update = Update.model_validate(json.loads(claim.row["body"]), context={"bot": self._bot})
-            await self._dispatcher.feed_update(self._bot, update)
+            if update.message is None and update.callback_query is None:
+                # aiogram would print the whole of it as a warning
+                log.info("[%s] [UPDATE_UNREADABLE] of a kind that was not asked for", number)
+            else:
+                await self._dispatcher.feed_update(self._bot, update)
         except ValidationError:
             log.warning("[%s] [UPDATE_UNREADABLE] it has a shape that nobody here knows", number)
         except TelegramRetryAfter as error:

@@ -1,14 +1,17 @@
 """One bad update must not silence its user (A5, A7): not for minutes, and not the menu."""
 
 import asyncio
+import json
 import time
 
 import pytest
 from sqlalchemy import text
 
 from imagebot.controller import LEASE
+from imagebot.measure.ground import message
 from raceproof import Leading, Lease
 from tests.apps.imagebot.conftest import USER, WEBHOOK_SECRET, World, until
+from tests.apps.imagebot.test_web import post
 
 HOSTILE = (
     "model|",
@@ -113,3 +116,15 @@ async def test_updates_of_one_user_that_change_something_are_worked_on_in_order(
     await until(lambda: sum("picture" in one for one in world.texts()) == 12, "twelve drafts")
     asked = [one for one in world.texts() if "picture" in one]
     assert [one.splitlines()[0] for one in asked] == [f"“picture {number}”" for number in range(12)]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_an_update_of_an_unknown_kind_is_ticked_off_and_its_content_is_not_in_the_log(
+    world: World,
+) -> None:
+    one = await world.start("one")
+    for number, kind in enumerate(("a_kind_of_tomorrow", "edited_message")):
+        content = {**message(number, USER, "private words")["message"], "edit_date": 1}
+        assert await post(one, json.dumps({"update_id": number, kind: content}).encode()) == 200
+    await until(lambda: len(one.lines("UPDATE_UNREADABLE")) == 2, "both")
+    assert "private words" not in one.log
