@@ -70,7 +70,7 @@ async def _blow(made: Ground, users: int, updates: int, generations: int, report
     trouble = Trouble(made, victims)
     troubling = asyncio.create_task(trouble.run())
     with Bar("updates kept", updates) as bar:
-        done = await until(lambda: _all_said(made, bar), 1800, 0.5)
+        done = await until(lambda: _all_said(made, bar), max(200.0, updates / 5), 0.5)
     report.counts["seconds of load"] = round(time.monotonic() - began)
     await until(lambda: _mostly_done(made, trouble), 900, 1.0)
     troubling.cancel()

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from typing import Any
 
 from imagebot.simulators.telegram import Message, TelegramSimulator
@@ -10,6 +11,8 @@ FIRST = 10_000
 IN_A_HURRY = 90_000
 """Users from here on say several things at once and confirm nothing: are they answered in the order of what they said?"""
 BURST = 5
+PATIENCE = 45.0
+"""Seconds that a user waits for an answer: a bot that has lost an order must not hold up the others for ever."""
 
 
 class Robots:
@@ -33,8 +36,8 @@ class Robots:
         self._said = 0
         self._ordered = 0
         self._pressed: set[tuple[int, int]] = set()
-        self._busy: set[int] = set()
-        """Users with a draft that is not confirmed yet: a second one would replace it."""
+        self._busy: dict[int, float] = {}
+        """Users with a draft that is not confirmed yet, since when: a second one would replace it."""
         self._task: asyncio.Task[None] | None = None
         simulator.listeners.append(self._heard)
 
@@ -66,11 +69,11 @@ class Robots:
                 await self._burst(hurried.pop())
             if orders:
                 user = orders.pop()
-                if user in self._busy:
+                if time.monotonic() - self._busy.get(user, -PATIENCE) < PATIENCE:
                     orders.insert(0, user)
                     await asyncio.sleep(self._gap)
                 else:
-                    self._busy.add(user)
+                    self._busy[user] = time.monotonic()
                     await self._speak(user, f"/image picture {self._said} for {user}")
             for _ in range(every if orders else len(talkers)):
                 if talkers:
@@ -103,7 +106,7 @@ class Robots:
             return
         pressed = (user, message["message_id"])
         if pressed in self._pressed or message.get("photo"):
-            self._busy.discard(user)
+            self._busy.pop(user, None)
         elif buttons:
             self._pressed.add(pressed)
             self._ordered += 1
