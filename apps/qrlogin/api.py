@@ -6,13 +6,14 @@ without either, anybody. From then on the signed token of the attempt is asked f
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel, ConfigDict, SecretStr, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
 from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError
 
@@ -20,10 +21,10 @@ from appkit.access import same_origin
 from appkit.loops import Loops
 from appkit.web import event_stream, templates, web_app
 from qrlogin.door import COOKIE, Door
-from qrlogin.identity import USER_ID, SessionId
-from qrlogin.lifecycle import Attempt
+from qrlogin.identity import USER_ID, AccountNeeded, SessionId
+from qrlogin.lifecycle import TOKEN_SECONDS, Attempt
 from qrlogin.limits import Limit
-from qrlogin.manager import StoreBusy
+from qrlogin.manager import Forgotten, StoreBusy, TooLate
 from qrlogin.metrics import Metrics
 from qrlogin.seeing import code_url, drawn, follow, seen
 from qrlogin.service import Service
@@ -39,16 +40,22 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 class NewLogin(BaseModel):
-    """Whose login it is. A Mini App leaves it out: Telegram has signed who its user is."""
+    """Whose login it is. A Mini App leaves it out: Telegram has signed who its user is.
+
+    Only `account_id` may scan; if it is left out, `user_id` is the id of the account.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     user_id: UserId | None = None
+    account_id: Annotated[int, Field(gt=0, lt=2**63)] | None = None
 
 
 class Started(BaseModel):
     session_id: str
     token: str
+    expires_in: int
+    """Seconds for which the token is good."""
     page: str
     link: str
 
@@ -101,34 +108,47 @@ async def _away(_: Request, error: Exception) -> Response:
 def _starting(service: Service, door: Door) -> APIRouter:
     api = APIRouter(tags=["logins"])
     refused: dict[int | str, dict[str, Any]] = {
-        code: {"model": Problem} for code in (401, 403, 422, 429, 503)
+        code: {"model": Problem} for code in (401, 403, 404, 422, 429, 503)
     }
 
-    async def start(user_id: str, request: Request, response: Response) -> Started:
-        door.count_start(request, user_id)
+    async def start(starting: Awaitable[str], request: Request, response: Response) -> Started:
         try:
-            made = await service.manager.create_session(user_id, door.settings.ttl)
+            made = await starting
+        except AccountNeeded as error:
+            raise HTTPException(422, str(error)) from None
+        except Forgotten as error:
+            raise HTTPException(404, str(error)) from None
+        except TooLate as error:
+            raise HTTPException(403, str(error)) from None
         except StoreBusy as error:
             raise HTTPException(503, str(error)) from None
         token = door.signer.token(SessionId.parsed(made))
         _give_cookie(response, request, made, token)
         return Started(
-            session_id=made, token=token, page=f"logins/{made}/page", link=f"./#login={made}/{token}"
+            session_id=made,
+            token=token,
+            expires_in=TOKEN_SECONDS,
+            page=f"logins/{made}/page",
+            link=f"./#login={made}/{token}",
         )
 
     @api.post("/logins", status_code=201, responses=refused)
     async def begin(wanted: NewLogin, request: Request, response: Response) -> Started:
         """Start a login: it ends an open one of the same user, and its token opens it alone."""
         _check_origin(request)
-        return await start(door.starter(request, wanted.user_id), request, response)
+        user_id = door.starter(request, wanted.user_id, wanted.account_id)
+        door.count_start(request, user_id)
+        starting = service.manager.create_session(user_id, door.settings.ttl, wanted.account_id)
+        return await start(starting, request, response)
 
     @api.post("/logins/{session_id}/again", status_code=201, responses=refused)
     async def again(
         session_id: Annotated[SessionId, Depends(door.enter)], request: Request, response: Response
     ) -> Started:
-        """A new try of the same user."""
+        """A new try of the same user: 404 if the old one is forgotten, 403 if the first was over an hour ago."""
         _check_origin(request)
-        return await start(session_id.user_id, request, response)
+        door.count_start(request, session_id.user_id)
+        return await start(service.manager.try_again(session_id, door.settings.ttl), request, response)
 
     @api.post("/logins/{session_id}/enter", responses=refused)
     async def enter(
@@ -194,12 +214,13 @@ def _logins(service: Service, door: Door) -> APIRouter:
 
     @api.post("/cancel", responses={**responses, 409: {"model": Problem}})
     async def cancel(session_id: entered, request: Request) -> dict[str, Any]:
-        """End it; 409 if it has ended already."""
+        """End it; 409 if it has ended already, or its session is being saved."""
         _check_origin(request)
         answer = await service.manager.cancel(session_id)
         if not answer.won:
-            code = 404 if answer.outcome == "missing" else 409
-            raise HTTPException(code, "this login has ended already")
+            if answer.outcome == "missing":
+                raise HTTPException(404, "this login is forgotten")
+            raise HTTPException(409, "this login has ended, or its session is being saved already")
         return {"status": "failed", "reason": "cancelled"}
 
     return api
@@ -242,7 +263,7 @@ def _give_cookie(response: Response, request: Request, session_id: str, token: s
     path = f"{request.scope.get('root_path', '')}/logins/{session_id}"
     secure = request.url.scheme == "https"
     response.set_cookie(
-        COOKIE, token, path=path, httponly=True, samesite="strict", secure=secure, max_age=7200
+        COOKIE, token, path=path, httponly=True, samesite="strict", secure=secure, max_age=TOKEN_SECONDS
     )
     response.headers.update(NO_STORE)
 

@@ -31,15 +31,15 @@ class Door:
         """Whether anybody may start a login: only where nobody else can come."""
         return self.settings.token is None and self.settings.bot_token is None
 
-    def starter(self, request: Request, wanted: str | None) -> str:
-        """The user for whom this request may start a login."""
+    def starter(self, request: Request, wanted: str | None, account: int | None) -> str:
+        """The user for whom this request may start a login; a Mini App only for the account that Telegram signed."""
         token, bot_token = self.settings.token, self.settings.bot_token
         if token is not None and _same(_bearer(request), token.get_secret_value()):
             return _named(wanted)
         told = request.headers.get("x-telegram-init-data")
         if bot_token is not None and told is not None:
             user = user_of(told, bot_token.get_secret_value())
-            if user is not None and wanted in (None, user):
+            if user is not None and wanted in (None, user) and account in (None, int(user)):
                 return user
         if self.open:
             return _named(wanted)

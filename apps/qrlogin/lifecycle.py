@@ -23,6 +23,8 @@ class Status(StrEnum):
 
 
 OPEN = (Status.PENDING, Status.QR_RENDERED, Status.SCANNED, Status.AUTHORIZED, Status.SESSION_SAVED)
+BEFORE_SAVING = OPEN[:-1]
+"""While it can be cancelled: from `session_saved` on the session is kept, whatever the user says."""
 ENDED = (Status.DONE, Status.EXPIRED, Status.FAILED, Status.SUPERSEDED)
 
 ACTIVE_SECONDS = 900
@@ -31,6 +33,10 @@ ENDED_SECONDS = 7200
 """How long one that has ended is kept, for those who ask what happened."""
 LEASE = 15.0
 """Seconds after which the attempts of an ingest process that has died go to another."""
+AGAIN_SECONDS = 3600
+"""How long after the first start a user may try again with the token of an attempt; then a new start is needed."""
+TOKEN_SECONDS = ACTIVE_SECONDS + AGAIN_SECONDS
+"""How long the token of an attempt opens it, from its start on."""
 
 
 class Attempt(
@@ -51,6 +57,7 @@ class Attempt(
     finish = move(Status.SESSION_SAVED, to=Status.DONE, stamp="ended_at")
     expire = move(Status.PENDING, Status.QR_RENDERED, to=Status.EXPIRED, stamp="ended_at", sets="reason")
     fail = move(*OPEN, to=Status.FAILED, stamp="ended_at", sets="reason")
+    cancel = move(*BEFORE_SAVING, to=Status.FAILED, stamp="ended_at", sets="reason")
     supersede = move(*OPEN, to=Status.SUPERSEDED, stamp="superseded_at", sets="superseded_by")
 
     ingest = claim(at=OPEN, lease=LEASE, form=Columns())

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from qrlogin.beside import seconds_of
-from qrlogin.identity import SessionId
+from qrlogin.identity import ANY_ACCOUNT, SessionId
 from qrlogin.leaving import to_the_end
 from qrlogin.lifecycle import ACTIVE_SECONDS, ENDED, Attempt, Status
 from qrlogin.metrics import Metrics
@@ -69,6 +69,8 @@ class Login:
         self.session_id = session_id
         self.claim = claim
         self._places, self._clients, self._metrics, self._manners = places, clients, metrics, manners
+        self._account = ""
+        """Which account may scan, or ANY_ACCOUNT."""
         self._began = 0.0
         self._ends = 0.0
         self._shown = 0
@@ -84,6 +86,8 @@ class Login:
             row = await self._places.row(self.session_id)
             if row is None:
                 return
+            # an attempt from before this column was kept is for the account of its user
+            self._account = row.get("expected_account") or self.session_id.user_id
             now = await self._places.beside.now()
             self._began = time.monotonic() - (now - (seconds_of(row["created_at"]) or now))
             self._ends = self._began + min(float(row["ttl_seconds"]), ACTIVE_SECONDS - MARGIN)
@@ -234,6 +238,10 @@ class Login:
 
     async def _authorize(self, client: Client, account: Any) -> None:
         user = getattr(account, "user", account)
+        if self._account not in (ANY_ACCOUNT, str(user.id)):
+            log.warning("%s: account %s scanned, not %s", self.session_id, user.id, self._account)
+            await self._fail("other_account")
+            return
         session = client.session.save()
         try:
             await self._patiently(lambda: self._places.saving.hold(self.session_id, user.id, session))

@@ -1,10 +1,11 @@
 """The note's entry point: starts attempts, and has them processed and examined."""
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
-from qrlogin.identity import SessionId
-from qrlogin.lifecycle import ACTIVE_SECONDS, Attempt, Status, attempts
+from qrlogin.identity import ANY_ACCOUNT, SessionId, account_of
+from qrlogin.lifecycle import ACTIVE_SECONDS, AGAIN_SECONDS, Attempt, Status, attempts
 from qrlogin.metrics import Metrics
 from qrlogin.places import Places
 from raceproof import Answer, Conflict, Rejected, Started, Unknown
@@ -23,25 +24,65 @@ class StoreBusy(Exception):
     """The store did not tell what came of a start; to ask again is safe."""
 
 
+class Forgotten(Exception):
+    """Nothing is known of this attempt any more."""
+
+
+class TooLate(Exception):
+    """The first start was too long ago to try again without a new one."""
+
+
 class QRSessionManager:
     """Attempts of users. A start ends the open one before it, and none that has ended."""
 
     def __init__(
-        self, places: Places, metrics: Metrics, by: str = "api", ingest: "Ingest | None" = None
+        self,
+        places: Places,
+        metrics: Metrics,
+        by: str = "api",
+        ingest: "Ingest | None" = None,
+        any_account: bool = False,
     ) -> None:
         self._places = places
         self._metrics = metrics
         self._by = by
         self._ingest = ingest
+        self._any_account = any_account
 
-    async def create_session(self, user_id: str, ttl_seconds: int = ACTIVE_SECONDS) -> str:
-        """Start an attempt and make it the user's active one; returns its id."""
+    async def create_session(
+        self, user_id: str, ttl_seconds: int = ACTIVE_SECONDS, account_id: int | None = None
+    ) -> str:
+        """Start an attempt and make it the user's active one; returns its id.
+
+        Only the phone of one Telegram account may scan for it: `account_id`, or the user id if it is one.
+        """
+        if account_id is not None:
+            return await self._started(user_id, ttl_seconds, str(account_id), None)
+        account = ANY_ACCOUNT if self._any_account else account_of(user_id)
+        return await self._started(user_id, ttl_seconds, account, None)
+
+    async def try_again(self, session_id: SessionId, ttl_seconds: int = ACTIVE_SECONDS) -> str:
+        """A new attempt of the same user, for the same account, after one that is still known."""
+        row = await self._places.row(session_id)
+        if row is None:
+            raise Forgotten("this login was so long ago that it is forgotten")
+        chain = row.get("chain_unix") or session_id.unix
+        if time.time() - int(chain) > AGAIN_SECONDS:
+            raise TooLate("the first try was too long ago; start a new login")
+        return await self._started(session_id.user_id, ttl_seconds, row.get("expected_account"), chain)
+
+    async def _started(self, user_id: str, ttl_seconds: int, account: str | None, chain: str | None) -> str:
         if not 1 <= ttl_seconds <= ACTIVE_SECONDS:
             raise ValueError(f"an attempt lasts 1 to {ACTIVE_SECONDS} seconds")
         session_id = SessionId.made_for(user_id)
         for _ in range(PATIENCE):
             await self._places.beside.announce(session_id, SOON)
-            columns = {"session_id": str(session_id), "ttl_seconds": ttl_seconds}
+            columns = {
+                "session_id": str(session_id),
+                "ttl_seconds": ttl_seconds,
+                "expected_account": account,
+                "chain_unix": chain or session_id.unix,
+            }
             answer = await self._places.store.start_attempt(
                 attempts, user_id, session_id.key, columns=columns, by=self._by
             )
@@ -75,12 +116,13 @@ class QRSessionManager:
         return await self._ingest.process(SessionId.parsed(row["session_id"]))
 
     async def cancel(self, session_id: SessionId) -> Answer[Any, Any]:
-        """End an open attempt because its user says so."""
+        """End an attempt because its user says so; refused once its session is being saved."""
         answer = await self._places.of(session_id.user_id).move(
-            Attempt.fail, session_id.key, set={"reason": "cancelled"}, by=self._by, reason="cancelled"
+            Attempt.cancel, session_id.key, set={"reason": "cancelled"}, by=self._by, reason="cancelled"
         )
         if answer.won:
             self._metrics.reached(Status.FAILED)
+            log.info("%s is failed: cancelled", session_id)
         return answer
 
     async def check_session_health(self, user_id: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ async def running(
     """The service at work until the block ends; then ingest gives back what it has. Without clients there is no ingest."""
     async with open_places(settings) as places:
         ingest = Ingest(places, clients, metrics, settings) if clients is not None else None
-        manager = QRSessionManager(places, metrics, settings.instance, ingest)
+        manager = QRSessionManager(places, metrics, settings.instance, ingest, settings.any_account)
 
         async def store(loop: Loop) -> None:
             """Whether the store answers."""

@@ -50,6 +50,9 @@ class Settings(BaseSettings):
     bot_token: SecretStr | None = Field(
         None, description="of the bot whose Mini App may start logins of its own users"
     )
+    any_account: bool = Field(
+        False, description="let any Telegram account scan; without it, only the account of the user"
+    )
     instance: str = Field("one", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="the name of this instance")
     ttl: int = Field(ACTIVE_SECONDS, ge=1, le=ACTIVE_SECONDS, description="seconds for one attempt")
     lease: float = Field(LEASE, ge=0.5, description="seconds after which a silent ingest process is replaced")

@@ -19,9 +19,9 @@ PASSWORD = "swordfish"
 
 
 class Scan(BaseModel):
-    """Which phone scans: one of an account without a password, or with the one that everybody knows."""
+    """Which phone scans: the user's, without a password or with the known one, or that of another account."""
 
-    account: Literal["plain", "password"] = "plain"
+    account: Literal["plain", "password", "other"] = "plain"
 
 
 def phone_routes(service: Service, enter: Callable[..., SessionId], line: Line) -> APIRouter:
@@ -39,11 +39,12 @@ def phone_routes(service: Service, enter: Callable[..., SessionId], line: Line) 
             raise HTTPException(404, "there is no code to scan now")
         user = session_id.user_id
         account = int(user) % 2**52 if user.isascii() and user.isdigit() else zlib.crc32(user.encode())
-        phone = Phone(line, account or 1, user, PASSWORD if wanted.account == "password" else None)
+        account = (account or 1) + (wanted.account == "other")
+        phone = Phone(line, account, user, PASSWORD if wanted.account == "password" else None)
         try:
             await phone.scan(url)
         except ScanRefused as refused:
             raise HTTPException(409, str(refused)) from None
-        return {"account_id": account or 1}
+        return {"account_id": account}
 
     return api

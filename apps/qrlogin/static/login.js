@@ -18,6 +18,7 @@ const REASONS = {
   cancelled: "You cancelled it.", password_wrong: "The password was wrong too often.", password_timeout: "No password was given in time.",
   ingest_restarted: "The service was restarted in the middle of it.", flood_wait: "Telegram asks to wait for a while.", telegram_refused: "Telegram did not take it.",
   too_late: "It took too long.", session_lost: "The session could not be saved.", database_save_failed: "The session could not be saved.", not_active: "A newer login was started.",
+  other_account: "That phone belongs to another Telegram account. Scan with the account that started this login.",
 };
 const MARKS = { done: ["✓", "good"], expired: ["⏱", "warn"], superseded: ["⇄", "warn"], failed: ["✕", "bad"], gone: ["?", "warn"] };
 let codeEnds = 0, shownVersion = null;

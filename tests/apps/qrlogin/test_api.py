@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from appkit.loops import Loops
 from qrlogin.api import login_app
 from qrlogin.identity import SESSION_ID, BadSessionId, SessionId, Signer
+from qrlogin.lifecycle import TOKEN_SECONDS
 from qrlogin.metrics import Metrics
 from qrlogin.miniapp import user_of
 from qrlogin.sealing import CannotOpen, Vault, new_key, parsed_keys
@@ -202,10 +203,12 @@ def test_only_the_token_of_an_attempt_is_accepted_for_it(name: str, other: str) 
         Signer([Secret("a newer secret"), Secret("one secret of ours")]),
     )
     session_id = SessionId.parsed(name)
-    assert signer.accepts(session_id, signer.token(session_id))
-    assert rotated.accepts(session_id, signer.token(session_id))
-    assert not signer.accepts(session_id, rotated.token(session_id))
-    assert not signer.accepts(session_id, other)
+    now = float(session_id.unix)
+    assert signer.accepts(session_id, signer.token(session_id), now)
+    assert rotated.accepts(session_id, signer.token(session_id), now)
+    assert not signer.accepts(session_id, rotated.token(session_id), now)
+    assert not signer.accepts(session_id, other, now)
+    assert not signer.accepts(session_id, signer.token(session_id), now + TOKEN_SECONDS)
 
 
 def test_what_is_sealed_opens_with_the_keys_it_was_sealed_with_and_for_nothing_else() -> None:

@@ -115,7 +115,7 @@ def test_logins_go_on_when_the_instance_was_ended_in_the_middle_and_started_agai
     instance: Instance, how: signal.Signals
 ) -> None:
     """The page stays open and its token is good; whoever had scanned nothing is shown a new code, and what is done stays."""
-    waiting, done = Tab(instance, f"waiting-{how}"), Tab(instance, f"done-{how}")
+    waiting, done = Tab(instance, f"1{how:d}"), Tab(instance, f"2{how:d}")
     old = waiting.code()
     done.code()
     done.scan()
@@ -134,7 +134,7 @@ def test_whatever_the_description_allows_is_no_error_of_the_server_and_opens_not
     schema = schemathesis.openapi.from_url(f"{instance.url}/openapi.json")
     operations = operations_of(schema)
     assert len(operations) >= 9
-    tab = Tab(instance, "schema")
+    tab = Tab(instance, "3000")
     session_id = tab.path.removeprefix("/logins/")
 
     def send(case: schemathesis.Case[Any]) -> None:
