@@ -29,7 +29,7 @@ from qrlogin.metrics import Metrics
 from qrlogin.seeing import code_url, drawn, follow, seen
 from qrlogin.service import Service
 from qrlogin.settings import Settings
-from raceproof import svg
+from raceproof import StoreUnavailable, svg
 
 log = logging.getLogger("qrlogin.api")
 
@@ -86,7 +86,7 @@ def login_app(
         Limit(settings.starts_of_address),
         Limit(20),
     )
-    for kind in (RedisError, DBAPIError, OSError):
+    for kind in (StoreUnavailable, RedisError, DBAPIError, OSError):
         app.add_exception_handler(kind, _away)
     app.include_router(_starting(service, door))
     app.include_router(_logins(service, door))

@@ -30,6 +30,9 @@ class Beside(Protocol):
     async def now(self) -> float:
         """The store's clock, in seconds since 1970."""
 
+    async def check_writes(self, by: str) -> None:
+        """Write something, as this instance; raises if the store takes no writes, though it may answer."""
+
     async def announce(self, session_id: SessionId, delay: float = 0.0) -> None:
         """Let ingest find this attempt, from so many seconds on."""
 

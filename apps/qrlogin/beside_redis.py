@@ -46,6 +46,9 @@ class BesideRedis:
         seconds, micros = told if not isinstance(told, dict) else next(iter(told.values()))
         return float(seconds) + float(micros) / 1e6
 
+    async def check_writes(self, by: str) -> None:
+        await self.client.set(f"tg:qr:health:{by}", "1", ex=60)
+
     async def announce(self, session_id: SessionId, delay: float = 0.0) -> None:
         await self.postpone([session_id], delay)
 

@@ -11,6 +11,7 @@ from appkit.loops import Loop
 from qrlogin.beside import seconds_of
 from qrlogin.beside_sql import BesideDatabase
 from qrlogin.identity import SessionId
+from qrlogin.leaving import end_session
 from qrlogin.lifecycle import ENDED, Attempt, Status
 from qrlogin.login import Login, Manners
 from qrlogin.metrics import Metrics
@@ -177,14 +178,18 @@ class Ingest:
             )
 
     async def _settle(self, session_id: SessionId) -> None:
-        """A session that is still held: kept if its attempt had saved it before it ended, else forgotten."""
+        """A session that is still held: kept if its attempt had saved it before it ended, else ended at Telegram."""
         row = await self._places.row(session_id)
         if row is not None and row["status"] not in ENDED:
             return
         if row is not None and seconds_of(row.get("saved_at")) is not None:
             await self._places.saving.keep(session_id)
-        else:
-            await self._places.saving.drop(session_id)
+            return
+        session = await self._places.saving.held_session(session_id)
+        if session is not None and not await end_session(self._clients(session)):
+            return  # Telegram is away; the next round tries again
+        log.warning("%s ended before its session was saved; the session was logged out", session_id)
+        await self._places.saving.drop(session_id)
 
 
 def _give_up(login: Login, task: "asyncio.Task[None]") -> None:

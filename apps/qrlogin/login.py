@@ -11,16 +11,15 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from qrlogin.beside import seconds_of
 from qrlogin.identity import ANY_ACCOUNT, SessionId
-from qrlogin.leaving import to_the_end
+from qrlogin.leaving import leave
 from qrlogin.lifecycle import ACTIVE_SECONDS, ENDED, Attempt, Status
 from qrlogin.metrics import Metrics
 from qrlogin.places import Places
-from qrlogin.telegram import Client, ClientMaker
+from qrlogin.telegram import Client, ClientMaker, Silent, answered, seconds_of_code, sign_in
 from qrlogin.tl import (
     FloodWaitError,
     PasswordHashInvalidError,
@@ -31,7 +30,7 @@ from qrlogin.tl import (
     functions,
     types,
 )
-from raceproof import Claim, Conflict, Lost, Move, RaceproofError, Unknown
+from raceproof import Claim, Conflict, Lost, Move, RaceproofError, StoreUnavailable, Unknown
 
 T = TypeVar("T")
 log = logging.getLogger("qrlogin.login")
@@ -40,7 +39,9 @@ MARGIN = 15.0
 """Seconds before Redis forgets an open attempt, in which it is ended."""
 LOOK = 0.25
 PATIENCE = 30.0
-"""Seconds for which a store that cannot be reached is asked again."""
+"""Seconds for which a store is asked again that cannot be reached, or takes no writes."""
+UNREACHABLE = 60.0
+"""Seconds after which an attempt fails for which Telegram never gave a code."""
 
 
 class Ended(Exception):
@@ -120,9 +121,13 @@ class Login:
     async def _with_client(self, client: Client) -> None:
         scanned = asyncio.Event()
         try:
-            await client.connect()
             try:
+                await answered(client.connect(), self._left)
                 account = await self._entered(client, scanned)
+            except (Silent, OSError):
+                if not await self._ended_in_silence():
+                    raise
+                return
             except FloodWaitError as error:
                 log.warning("%s: Telegram asks to wait for %s s", self.session_id, error.seconds)
                 await self._fail("flood_wait")
@@ -136,7 +141,19 @@ class Login:
         finally:
             # a phone has said yes, and nothing came of it
             in_vain = scanned.is_set() and not self._handed_on
-            await to_the_end(client.log_out() if in_vain else client.disconnect())
+            await leave(client, log_out=in_vain)
+
+    async def _ended_in_silence(self) -> bool:
+        """Telegram does not answer, or the time is over; False if it is worth another try."""
+        if self._left <= 0:
+            await self._expire()
+        elif self._is_scanned:
+            await self._fail("telegram_silent")
+        elif self.claim.before is Status.PENDING and time.monotonic() - self._began > UNREACHABLE:
+            await self._fail("telegram_unreachable")
+        else:
+            return False
+        return True
 
     async def _entered(self, client: Client, scanned: asyncio.Event) -> Any:
         """Show codes until one is scanned, ask for a password if there is one; who has entered, or nothing."""
@@ -145,26 +162,23 @@ class Login:
             scanned.set()
 
         client.add_event_handler(heard, events.Raw(types.UpdateLoginToken))
-        code = await client.qr_login()
+        code = await answered(client.qr_login(), self._left)
         # waits all the time, beside the renewals: a scan of any code that is still good is heard
         entering = asyncio.create_task(code.wait(self._left))
         try:
             await asyncio.sleep(0)
-            await self._show_code(code)
+            await self._show_code(client, code)
             if self.claim.before is Status.PENDING:
                 await self._go(Attempt.render)
             try:
-                account = await self._renewing(client, code, entering, scanned) or await entering
+                account = await self._renewing(client, code, entering, scanned)
+                if account is None:
+                    account = await answered(entering, self._left)
             except SessionPasswordNeededError:
                 await self._scan(scanned)
                 return await self._password(client)
             await self._scan(scanned)
             return account
-        except TimeoutError:
-            if self._left > 0:
-                raise
-            await self._expire()
-            return None
         finally:
             client.remove_event_handler(heard)
             if not entering.done():
@@ -180,10 +194,11 @@ class Login:
     ) -> Any:
         """Show the next code before one expires, until one is scanned; who has entered, if a renewal told it."""
         hearing = asyncio.create_task(scanned.wait())
+        before = b""
         try:
             while True:
-                expires = (code.expires - datetime.now(UTC)).total_seconds()
-                rest = max(0.5, min(expires - self._manners.renew_before, 60.0))
+                rest = self._rest(client, code, code.token == before)
+                before = code.token
                 done, _ = await asyncio.wait(
                     [entering, hearing], timeout=rest, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -191,19 +206,28 @@ class Login:
                     if hearing in done:
                         await self._scan(scanned)
                     return None
-                await code.recreate()
+                await answered(code.recreate(), self._left)
                 told = code._resp
                 # scanned just now: the answer to the renewal is the login itself
                 if isinstance(told, types.auth.LoginTokenMigrateTo):
-                    await client._switch_dc(told.dc_id)
-                    told = await client(functions.auth.ImportLoginTokenRequest(told.token))
+                    await answered(client._switch_dc(told.dc_id), self._left)
+                    again = functions.auth.ImportLoginTokenRequest(told.token)
+                    told = await answered(client(again), self._left)
                 if isinstance(told, types.auth.LoginTokenSuccess):
                     entering.cancel()
                     return await client._on_login(told.authorization.user)
                 self._metrics.renewed.inc()
-                await self._show_code(code)
+                await self._show_code(client, code)
         finally:
             hearing.cancel()
+
+    def _rest(self, client: Client, code: QRLogin, is_same: bool) -> float:
+        """Seconds until the next code is asked for: before this one ends, or after it, if Telegram gave the same again."""
+        left = seconds_of_code(client, code)
+        if is_same:
+            return left + 1.0
+        before = self._manners.renew_before
+        return min(60.0, max(1.0, left - before if before < left else left / 2))
 
     async def _scan(self, scanned: asyncio.Event) -> None:
         """A phone has said yes."""
@@ -228,7 +252,7 @@ class Login:
                 await asyncio.sleep(LOOK)
             try:
                 told = self._places.vault.open(f"password {self.session_id}", sealed)
-                return await client.sign_in(password=told)
+                return await sign_in(client, told, self._left)
             except PasswordHashInvalidError:
                 wrong += 1
                 log.info("%s: a wrong password, the %s. of %s", self.session_id, wrong, wrong + left - 1)
@@ -277,9 +301,9 @@ class Login:
         with contextlib.suppress(Ended):  # superseded after it was saved: the next login replaces the session
             await self._go(Attempt.finish)
 
-    async def _show_code(self, code: QRLogin) -> None:
-        expires = code.expires.timestamp()
-        await self._show({"url": code.url, "expires": expires}, max(1.0, expires - time.time()))
+    async def _show_code(self, client: Client, code: QRLogin) -> None:
+        left = seconds_of_code(client, code)
+        await self._show({"url": code.url, "expires": time.time() + left}, max(1.0, left))
 
     async def _show(self, what: dict[str, Any], seconds: float) -> None:
         self._shown += 1
@@ -324,10 +348,9 @@ class Login:
                 told = await call()
                 self.still_wanted()
                 return told
-            except RaceproofError:
-                raise
             except Exception as error:  # of a driver; its message may carry what must not be told
-                if time.monotonic() > until:
+                wrong = isinstance(error, RaceproofError) and not isinstance(error, StoreUnavailable)
+                if wrong or time.monotonic() > until:
                     raise
                 log.warning("%s: a store did not answer (%s)", self.session_id, type(error).__name__)
             await asyncio.sleep(LOOK)

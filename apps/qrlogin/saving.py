@@ -12,7 +12,7 @@ from sqlalchemy import delete, select, update
 from appkit.database import Database, store_now
 from qrlogin.identity import SessionId
 from qrlogin.lifecycle import SavedSession, Standing, current_sessions
-from qrlogin.sealing import Vault
+from qrlogin.sealing import CannotOpen, Vault
 from qrlogin.tables import held_sessions, insert_into, saved_sessions
 from raceproof import Answer, Rejected, Started
 
@@ -79,6 +79,18 @@ class Saving:
             await connection.execute(
                 delete(held_sessions).where(held_sessions.c.session_id == str(session_id))
             )
+
+    async def held_session(self, session_id: SessionId) -> str | None:
+        """A session that is held, as Telethon takes it; nothing if no key of ours opens it."""
+        async with self._database.read() as connection:
+            found = await connection.execute(
+                select(held_sessions.c.sealed).where(held_sessions.c.session_id == str(session_id))
+            )
+            sealed = found.scalar()
+        try:
+            return None if sealed is None else self._vault.open(f"session {session_id}", sealed)
+        except CannotOpen:
+            return None
 
     async def held(self, limit: int = 100) -> list[SessionId]:
         """Sessions that are held, the oldest first."""

@@ -6,12 +6,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from appkit.loops import Loop, Loops
+from qrlogin.beside_sql import check_writes
 from qrlogin.ingest import Ingest
 from qrlogin.manager import QRSessionManager
 from qrlogin.metrics import Metrics
 from qrlogin.places import Places, open_places
 from qrlogin.settings import Settings
 from qrlogin.telegram import ClientMaker
+
+CHECK = 2.0
+"""Seconds between two looks at whether a store takes writes."""
+HUNG = 8.0
+"""Seconds after which a store counts as hung."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +39,23 @@ async def running(
         manager = QRSessionManager(places, metrics, settings.instance, ingest, settings.any_account)
 
         async def store(loop: Loop) -> None:
-            """Whether the store answers."""
-
+            """Whether the attempts can be written; a replica, or a server without memory, still answers reads."""
             while True:
-                await places.beside.now()
+                await places.beside.check_writes(settings.instance)
                 loop.beat()
-                await asyncio.sleep(1)
+                await asyncio.sleep(CHECK)
+
+        async def database(loop: Loop) -> None:
+            """Whether sessions can be saved."""
+            while True:
+                await check_writes(places.database, settings.instance)
+                loop.beat()
+                await asyncio.sleep(CHECK)
 
         async with loops:
-            loops.start("store", store)
+            loops.start("store", store, silent=HUNG)
+            if settings.store:
+                loops.start("database", database, silent=HUNG)
             if ingest is not None:
                 loops.start("ingest", ingest.run)
                 loops.start("renewals", ingest.renew)

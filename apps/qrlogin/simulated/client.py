@@ -1,17 +1,14 @@
 """A client for Telethon's `QRLogin` and `sign_in`, whose requests go to a simulated Telegram."""
 
 import asyncio
-import contextlib
-import logging
 import secrets
-from typing import Any
+import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 from qrlogin.simulated.frames import Frame, Kind, read_frame, write_frame
-from qrlogin.telegram import ClientMaker
-from qrlogin.tl import AuthKey, AuthMethods, RPCError, StringSession, functions, rpc_message_to_error, types
-
-log = logging.getLogger("qrlogin.simulated")
-PATIENCE = 30.0
+from qrlogin.telegram import Client, ClientMaker
+from qrlogin.tl import AuthKey, AuthMethods, StringSession, rpc_message_to_error, types
 
 
 class Line:
@@ -25,6 +22,13 @@ class Line:
         self._opening = asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
         self._number = 0
+        self.time_offset = 0.0
+        """By how much Telegram's clock is ahead of ours, in seconds."""
+
+    @property
+    def connected(self) -> int:
+        """How many clients there are."""
+        return len(self._clients)
 
     def join(self, auth: int, client: "SimulatedClient") -> None:
         self._clients[auth] = client
@@ -39,8 +43,7 @@ class Line:
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         write_frame(writer, Frame(kind, auth, number, body))
         try:
-            async with asyncio.timeout(PATIENCE):
-                return await answer
+            return await answer
         finally:
             self._answers.pop(number, None)
 
@@ -60,6 +63,7 @@ class Line:
         try:
             while True:
                 frame = await read_frame(reader)
+                self.time_offset = frame.at - time.time()
                 if frame.kind is Kind.UPDATE:
                     if frame.auth in self._clients:
                         self._clients[frame.auth].heard(frame.told)
@@ -76,20 +80,24 @@ class Line:
 
 
 class SimulatedClient(AuthMethods):  # type: ignore[misc]
-    """What `QRLogin` and `sign_in` ask of a client; both are Telethon's own, and so is the session string."""
+    """What Telethon's own `QRLogin` and `log_out` ask of a client; the session string is Telethon's too."""
 
     api_id = 1
     api_hash = "simulated"
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, session: str = "") -> None:
         self._line = line
-        self._phone_code_hash: dict[str, str] = {}
-        self._auth = secrets.randbits(63)
+        self._sender = SimpleNamespace(_state=line)  # where Telethon keeps the offset of the clocks
+        self._mb_entity_cache = SimpleNamespace(set_self_user=lambda *_: None)
         self._handlers: list[tuple[Any, Any]] = []
         self._calls: set[asyncio.Task[Any]] = set()
-        self.session = StringSession()
-        self.session.set_dc(2, "149.154.167.51", 443)
-        self.session.auth_key = AuthKey(self._auth.to_bytes(8, "big") + secrets.token_bytes(248))
+        self.session = StringSession(session)
+        if not session:
+            self.session.set_dc(2, "149.154.167.51", 443)
+            self.session.auth_key = AuthKey(
+                secrets.randbits(63).to_bytes(8, "big") + secrets.token_bytes(248)
+            )
+        self._auth = int.from_bytes(self.session.auth_key.key[:8], "big")
 
     async def connect(self) -> None:
         self._line.join(self._auth, self)
@@ -117,15 +125,6 @@ class SimulatedClient(AuthMethods):  # type: ignore[misc]
                 self._calls.add(task)
                 task.add_done_callback(self._calls.discard)
 
-    async def get_me(self) -> None:
-        return None
-
-    async def log_out(self) -> bool:
-        with contextlib.suppress(RPCError):
-            await self(functions.auth.LogOutRequest())
-        await self.disconnect()
-        return True
-
     async def _on_login(self, user: Any) -> Any:
         return user
 
@@ -135,4 +134,8 @@ class SimulatedClient(AuthMethods):  # type: ignore[misc]
 
 def simulated_clients(line: Line) -> ClientMaker:
     """Clients of the simulated Telegram at the other end of the line."""
-    return lambda: SimulatedClient(line)
+
+    def make(session: str = "") -> Client:
+        return cast(Client, SimulatedClient(line, session))
+
+    return make

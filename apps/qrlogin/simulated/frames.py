@@ -1,14 +1,15 @@
-"""What goes over the line: a length, a kind, who is meant, a number, and an object of Telegram's type language."""
+"""What goes over the line: a length, a kind, who is meant, a number, the sender's clock, and an object in Telegram's TL."""
 
 import asyncio
 import struct
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 from qrlogin.tl import BinaryReader
 
-_HEAD = struct.Struct(">IBQI")
+_HEAD = struct.Struct(">IBQId")
 MOST = 1024 * 1024
 
 
@@ -28,6 +29,8 @@ class Frame:
     auth: int
     number: int
     body: bytes
+    at: float = field(default_factory=time.time)
+    """By the clock of the sender, as message ids of Telegram's have it."""
 
     @property
     def told(self) -> Any:
@@ -36,11 +39,12 @@ class Frame:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame:
-    length, kind, auth, number = _HEAD.unpack(await reader.readexactly(_HEAD.size))
+    length, kind, auth, number, at = _HEAD.unpack(await reader.readexactly(_HEAD.size))
     if length > MOST:
         raise ConnectionError("a frame that is too long")
-    return Frame(Kind(kind), auth, number, await reader.readexactly(length))
+    return Frame(Kind(kind), auth, number, await reader.readexactly(length), at)
 
 
 def write_frame(writer: asyncio.StreamWriter, frame: Frame) -> None:
-    writer.write(_HEAD.pack(len(frame.body), frame.kind, frame.auth, frame.number) + frame.body)
+    head = _HEAD.pack(len(frame.body), frame.kind, frame.auth, frame.number, frame.at)
+    writer.write(head + frame.body)

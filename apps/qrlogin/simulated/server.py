@@ -8,6 +8,7 @@ import asyncio
 import json
 import random
 import secrets
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -64,6 +65,12 @@ class SimulatedTelegram:
     """How long a code is good for."""
     migrate: float = 0.0
     """The share of logins that are sent to another data centre."""
+    clock: float = 0.0
+    """By how many seconds its clock is ahead of ours."""
+    silent: bool = False
+    """It takes requests and answers none."""
+    exports: int = 0
+    """Codes that were asked for."""
     devices: dict[int, Device] = field(default_factory=dict)
     codes: dict[bytes, tuple[int, datetime]] = field(default_factory=dict)
     phones: dict[int, Account] = field(default_factory=dict)
@@ -97,13 +104,21 @@ class SimulatedTelegram:
                     answer: Any = types.InputPeerSelf()
                 else:
                     answer = self._answer(frame, writer)
-                write_frame(writer, Frame(Kind.ANSWER, frame.auth, frame.number, bytes(answer)))
+                if self.silent:
+                    continue
+                write_frame(writer, Frame(Kind.ANSWER, frame.auth, frame.number, bytes(answer), self._time()))
                 await writer.drain()
         except (OSError, EOFError, ValueError, asyncio.CancelledError):
             pass  # the line ends, and with it this task
         finally:
             self._writers.discard(writer)
             writer.close()
+
+    def _time(self) -> float:
+        return time.time() + self.clock
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._time(), UTC)
 
     def _answer(self, frame: Frame, writer: asyncio.StreamWriter) -> Any:
         try:
@@ -133,11 +148,14 @@ class SimulatedTelegram:
             case functions.auth.CheckPasswordRequest(password=proof):
                 return self._check(device, proof)
             case functions.auth.LogOutRequest():
+                if not device.authorized:
+                    raise Refusal("AUTH_KEY_UNREGISTERED", 401)
                 device.authorized, device.logged_out = False, True
                 return types.auth.LoggedOut()
         raise Refusal("METHOD_INVALID")
 
     def _export(self, auth: int, device: Device) -> Any:
+        self.exports += 1
         if device.logged_out:
             raise Refusal("AUTH_KEY_UNREGISTERED", 401)
         if device.account is not None and not device.authorized:
@@ -145,7 +163,7 @@ class SimulatedTelegram:
                 device.migrating = secrets.token_bytes(24)
                 return types.auth.LoginTokenMigrateTo(dc_id=4, token=device.migrating)
             return self._entered(device)
-        now = datetime.now(UTC)
+        now = self._now()
         for old in [code for code, (_, until) in self.codes.items() if until <= now][:100]:
             del self.codes[old]
         code, until = secrets.token_bytes(32), now + timedelta(seconds=self.code_seconds)
@@ -183,14 +201,16 @@ class SimulatedTelegram:
             raise Refusal("AUTH_TOKEN_INVALID")
         auth, until = self.codes[code]
         device = self.devices[auth]
-        if until <= datetime.now(UTC):
+        if until <= self._now():
             raise Refusal("AUTH_TOKEN_EXPIRED")
         if device.account is not None:
             raise Refusal("AUTH_TOKEN_ALREADY_ACCEPTED")
         device.account = self.phones[phone]
         if device.writer is not None and not device.writer.is_closing():
-            write_frame(device.writer, Frame(Kind.UPDATE, auth, 0, bytes(types.UpdateLoginToken())))
-        now = datetime.now(UTC)
+            write_frame(
+                device.writer, Frame(Kind.UPDATE, auth, 0, bytes(types.UpdateLoginToken()), self._time())
+            )
+        now = self._now()
         return types.Authorization(
             hash=auth, device_model="qrlogin", platform="simulated", system_version="1", api_id=1,
             app_name="qrlogin", app_version="1", date_created=now, date_active=now, ip="127.0.0.1",
