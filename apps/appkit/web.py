@@ -145,4 +145,6 @@ def event_stream(events: AsyncIterable[tuple[str, dict[str, Any]]]) -> Streaming
                 else ": \n\n"
             )
 
-    return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    # nginx keeps what a stream says to itself unless it is asked not to
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(lines(), media_type="text/event-stream", headers=headers)
