@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
 from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError
 
-from appkit.access import same_origin
 from appkit.loops import Loops
 from appkit.web import event_stream, templates, web_app
 from qrlogin.door import COOKIE, Door
@@ -123,19 +122,19 @@ def _starting(service: Service, door: Door) -> APIRouter:
         except StoreBusy as error:
             raise HTTPException(503, str(error)) from None
         token = door.signer.token(SessionId.parsed(made))
-        _give_cookie(response, request, made, token)
+        _give_cookie(response, request, door.settings, made, token)
         return Started(
             session_id=made,
             token=token,
             expires_in=TOKEN_SECONDS,
             page=f"logins/{made}/page",
-            link=f"./#login={made}/{token}",
+            link=f"{door.settings.url or './'}#login={made}/{token}",
         )
 
     @api.post("/logins", status_code=201, responses=refused)
     async def begin(wanted: NewLogin, request: Request, response: Response) -> Started:
         """Start a login: it ends an open one of the same user, and its token opens it alone."""
-        _check_origin(request)
+        door.check_origin(request)
         user_id = door.starter(request, wanted.user_id, wanted.account_id)
         door.count_start(request, user_id)
         starting = service.manager.create_session(user_id, door.settings.ttl, wanted.account_id)
@@ -146,7 +145,7 @@ def _starting(service: Service, door: Door) -> APIRouter:
         session_id: Annotated[SessionId, Depends(door.enter)], request: Request, response: Response
     ) -> Started:
         """A new try of the same user: 404 if the old one is forgotten, 403 if the first was over an hour ago."""
-        _check_origin(request)
+        door.check_origin(request)
         door.count_start(request, session_id.user_id)
         return await start(service.manager.try_again(session_id, door.settings.ttl), request, response)
 
@@ -155,8 +154,8 @@ def _starting(service: Service, door: Door) -> APIRouter:
         session_id: Annotated[SessionId, Depends(door.enter)], request: Request, response: Response
     ) -> dict[str, str]:
         """Trade the token for a cookie, which the page of this attempt needs."""
-        _check_origin(request)
-        _give_cookie(response, request, str(session_id), door.signer.token(session_id))
+        door.check_origin(request)
+        _give_cookie(response, request, door.settings, str(session_id), door.signer.token(session_id))
         return {"page": f"logins/{session_id}/page"}
 
     return api
@@ -202,7 +201,7 @@ def _logins(service: Service, door: Door) -> APIRouter:
     )
     async def password(session_id: entered, told: Password, request: Request) -> dict[str, str]:
         """Answer a login that asks for the password; 409 if it does not."""
-        _check_origin(request)
+        door.check_origin(request)
         if not door.passwords.allows(str(session_id)):
             raise HTTPException(429, "too many passwords; wait a minute")
         now = await seen(places, session_id)
@@ -215,7 +214,7 @@ def _logins(service: Service, door: Door) -> APIRouter:
     @api.post("/cancel", responses={**responses, 409: {"model": Problem}})
     async def cancel(session_id: entered, request: Request) -> dict[str, Any]:
         """End it; 409 if it has ended already, or its session is being saved."""
-        _check_origin(request)
+        door.check_origin(request)
         answer = await service.manager.cancel(session_id)
         if not answer.won:
             if answer.outcome == "missing":
@@ -232,7 +231,7 @@ def _pages(service: Service, door: Door, simulated: bool) -> APIRouter:
     machine = svg(Attempt.spec)
 
     async def render(name: str, root: str, code: int = 200, **told: Any) -> HTMLResponse:
-        """`root` is the way back to the first page, so that all works under any prefix."""
+        """`root` is the way back to the first page, so that links work under any prefix; see QRLOGIN_URL for cookies."""
         text = await rendered.get_template(name).render_async(root=root, simulated=simulated, **told)
         return HTMLResponse(text, code, headers=NO_STORE)
 
@@ -258,16 +257,13 @@ def _pages(service: Service, door: Door, simulated: bool) -> APIRouter:
     return pages
 
 
-def _give_cookie(response: Response, request: Request, session_id: str, token: str) -> None:
+def _give_cookie(
+    response: Response, request: Request, settings: Settings, session_id: str, token: str
+) -> None:
     """For the page of this attempt alone: the browser sends it to its path and to no other."""
-    path = f"{request.scope.get('root_path', '')}/logins/{session_id}"
-    secure = request.url.scheme == "https"
+    path = f"{settings.path}/logins/{session_id}"
+    secure = request.url.scheme == "https" or settings.url.startswith("https:")
     response.set_cookie(
         COOKIE, token, path=path, httponly=True, samesite="strict", secure=secure, max_age=TOKEN_SECONDS
     )
     response.headers.update(NO_STORE)
-
-
-def _check_origin(request: Request) -> None:
-    if not same_origin(request):
-        raise HTTPException(403, "a page of another origin may not change anything here")

@@ -34,8 +34,8 @@ def main() -> None:
       QRLOGIN_KEYS=… QRLOGIN_SIGNING=… QRLOGIN_TOKEN=… qrlogin serve
 
     Settings come from the environment: QRLOGIN_STORE, _DATABASE, _KEYS, _SIGNING, _API_ID, _API_HASH, _SIMULATED, _HOST,
-    _PORT, _TOKEN, _BOT_TOKEN, _INSTANCE, _FOLDER, _PARALLEL, _PASSWORD_TRIES, _STARTS_OF_USER, _STARTS_OF_ADDRESS, and the
-    times _TTL, _LEASE, _RENEW_BEFORE in seconds.
+    _PORT, _METRICS_PORT, _URL, _PROXIES, _TOKEN, _BOT_TOKEN, _ANY_ACCOUNT, _INSTANCE, _FOLDER, _PARALLEL,
+    _PASSWORD_TRIES, _STARTS_OF_USER, _STARTS_OF_ADDRESS, and the times _TTL, _LEASE, _RENEW_BEFORE in seconds.
     """
 
 
@@ -69,7 +69,7 @@ async def _serve(told: Settings, simulate: bool, no_ingest: bool) -> int:
         running(told, None if no_ingest else clients, loops, metrics) as service,
     ):
         app = login_app(service, loops, metrics, told, line)
-        server = _server(app, told.host, told.port)
+        server = _server(app, told.host, told.port, told.proxies)
         serving = asyncio.create_task(server.serve())
         telegram = "a simulated Telegram" if line else "Telegram"
         click.echo(f"qrlogin: http://{told.host}:{told.port}  ({telegram})", err=True)
@@ -81,7 +81,8 @@ async def _serve(told: Settings, simulate: bool, no_ingest: bool) -> int:
     return kit.OK if stop.is_set() else kit.ERROR
 
 
-def _server(app: Any, host: str, port: int) -> Any:
+def _server(app: Any, host: str, port: int, proxies: str = "") -> Any:
+    """Forwarded addresses are believed only from proxies that are named: by default uvicorn believes all of loopback."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -93,7 +94,14 @@ def _server(app: Any, host: str, port: int) -> Any:
 
     return Server(
         uvicorn.Config(
-            app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=3, lifespan="off"
+            app,
+            host=host,
+            port=port,
+            log_level="warning",
+            timeout_graceful_shutdown=3,
+            lifespan="off",
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=proxies or None,
         )
     )
 

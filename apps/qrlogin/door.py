@@ -3,10 +3,12 @@
 import secrets
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 from pydantic import StringConstraints
 
+from appkit.access import same_origin
 from qrlogin.identity import SESSION_ID, SessionId, Signer
 from qrlogin.limits import Limit
 from qrlogin.miniapp import user_of
@@ -31,10 +33,15 @@ class Door:
         """Whether anybody may start a login: only where nobody else can come."""
         return self.settings.token is None and self.settings.bot_token is None
 
+    def vouched(self, request: Request) -> bool:
+        """Whether this is our own backend, with the token."""
+        token = self.settings.token
+        return token is not None and _same(_bearer(request), token.get_secret_value())
+
     def starter(self, request: Request, wanted: str | None, account: int | None) -> str:
         """The user for whom this request may start a login; a Mini App only for the account that Telegram signed."""
-        token, bot_token = self.settings.token, self.settings.bot_token
-        if token is not None and _same(_bearer(request), token.get_secret_value()):
+        bot_token = self.settings.bot_token
+        if self.vouched(request):
             return _named(wanted)
         told = request.headers.get("x-telegram-init-data")
         if bot_token is not None and told is not None:
@@ -53,9 +60,18 @@ class Door:
             raise HTTPException(401, "the token of this attempt is needed")
         return wanted
 
+    def check_origin(self, request: Request) -> None:
+        """403 for a page of another origin. A proxy may have changed our Host: then QRLOGIN_URL says what it was."""
+        ours = urlsplit(self.settings.url)
+        origin = None if "sec-fetch-site" in request.headers else request.headers.get("origin")
+        if not same_origin(request) and (not ours.netloc or origin != f"{ours.scheme}://{ours.netloc}"):
+            raise HTTPException(403, "a page of another origin may not change anything here")
+
     def count_start(self, request: Request, user_id: str) -> None:
+        """Refuse too many starts of one user, or from one address; a backend has one address for all its users."""
         address = request.client.host if request.client else ""
-        if not (self.of_address.allows(address) and self.of_user.allows(user_id)):
+        here = self.vouched(request) or self.of_address.allows(address)
+        if not (here and self.of_user.allows(user_id)):
             raise HTTPException(429, "too many logins were started; wait a minute", {"Retry-After": "60"})
 
 

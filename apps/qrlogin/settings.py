@@ -3,6 +3,7 @@
 import os
 import secrets
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -50,6 +51,12 @@ class Settings(BaseSettings):
     bot_token: SecretStr | None = Field(
         None, description="of the bot whose Mini App may start logins of its own users"
     )
+    proxies: str = Field(
+        "", description="addresses of proxies in front, address,address: their X-Forwarded-For is believed"
+    )
+    url: str = Field(
+        "", pattern=r"^(https?://.+)?$", description="where users find this: https://login.example.com/qr/"
+    )
     any_account: bool = Field(
         False, description="let any Telegram account scan; without it, only the account of the user"
     )
@@ -70,6 +77,10 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"QRLOGIN_HOST={self.host} can be reached by others: set QRLOGIN_TOKEN or QRLOGIN_BOT_TOKEN too"
             )
+        if self.api_id is not None and self.token is None and self.bot_token is None:
+            raise ValueError(
+                "with the real Telegram, set QRLOGIN_TOKEN or QRLOGIN_BOT_TOKEN: who may start logins?"
+            )
         if (self.api_id is None) != (self.api_hash is None):
             raise ValueError("QRLOGIN_API_ID and QRLOGIN_API_HASH belong together")
         if self.api_id is not None and (self.keys is None or self.signing is None):
@@ -88,6 +99,11 @@ class Settings(BaseSettings):
             return self.database
         self.folder.mkdir(parents=True, exist_ok=True)
         return f"sqlite:///{self.folder.resolve() / 'qrlogin.db'}"
+
+    @property
+    def path(self) -> str:
+        """What comes before our own paths in the browser: `/qr` for https://login.example.com/qr/."""
+        return urlsplit(self.url).path.rstrip("/")
 
     @property
     def real(self) -> bool:

@@ -93,10 +93,34 @@ for (const button of document.querySelectorAll("[data-account]")) button.addEven
   byId("phone-said").textContent = told ? `Scanned as account ${told.account_id}.` : "";
 });
 
-const source = new EventSource("events");
-source.onmessage = (event) => {
-  const login = JSON.parse(event.data);
+// Live events where they come through; a plain look every few seconds where a proxy holds them back or answers an error.
+const LOOK = 2000, QUIET = 40000, REOPEN = 10000;
+let source = null, heard = 0, opened = 0, ended = false;
+
+function update(login) {
   show(login);
   count();
-  if (login.ended) source.close();
-};
+  ended = login.ended;
+  byId("offline").hidden = true;
+  if (ended) source.close();
+}
+
+function listen() {
+  if (source) source.close();
+  opened = Date.now();
+  source = new EventSource("events");
+  source.onmessage = (event) => { heard = Date.now(); update(JSON.parse(event.data)); };
+}
+
+async function look() {
+  if (ended || (source.readyState === EventSource.OPEN && Date.now() - heard < QUIET)) return;
+  if (source.readyState === EventSource.CLOSED && Date.now() - opened > REOPEN) listen();
+  try {
+    const answer = await fetch(location.pathname.replace(/\/page$/, ""), { cache: "no-store" });
+    if (answer.ok) update(await answer.json());
+    else if (answer.status === 404 || answer.status === 401) update({ status: "gone", ended: true });
+    else throw new Error(`${answer.status}`);
+  } catch { byId("offline").hidden = false; }
+}
+listen();
+setInterval(look, LOOK);

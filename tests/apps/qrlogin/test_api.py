@@ -241,6 +241,8 @@ async def test_old_sessions_are_sealed_anew_with_a_new_key(tmp_path: Path) -> No
         {"host": "0.0.0.0"},
         {"api_id": 1},
         {"api_id": 1, "api_hash": "x"},
+        {"api_id": 1, "api_hash": "x", "signing": "s" * 16, "keys": f"a={new_key()}"},
+        {"url": "login.example.com"},
         {"signing": "short"},
         {"keys": "a=b"},
         {"store": "mysql://x"},
