@@ -13,6 +13,7 @@ from qrlogin.identity import SessionId
 from qrlogin.lifecycle import ENDED, OPEN, Attempt
 from qrlogin.seeing import code_url
 from qrlogin.simulated import ScanRefused
+from raceproof import Claim
 from tests.apps.qrlogin.conftest import USER, World, opened, until
 from tests.apps.qrlogin.ingest_process import IngestProcess, StartingProcess, barrier
 
@@ -181,3 +182,59 @@ async def _code_or_end(world: World, session_id: SessionId) -> str | None:
 
     await until(shown_or_over, lambda: f"{session_id} shows a code, or ends")
     return found[0]
+
+
+async def test_every_write_of_a_login_that_was_taken_over_is_refused_by_its_fence(
+    store: str, tmp_path: Path
+) -> None:
+    """At each status: it stands still until its lease is over, another takes the attempt, and it goes on.
+
+    The status is still the one that the late process expects, so nothing but the fence can refuse its next write.
+    """
+    async with opened(store, tmp_path, ingest=False, lease=1.0) as world:
+        with IngestProcess(
+            world.settings, world.telegram.port, at_of={status: status for status in OPEN}
+        ) as late:
+            held = {str(status): await world.start(status) for status in OPEN}
+            codes: dict[str, str] = {}
+            for number, (status, session_id) in enumerate(held.items(), 1):
+                if status != "pending":
+                    codes[status] = await world.code(session_id)
+                if status not in ("pending", "qr_rendered"):
+                    await world.phone(number).scan(codes[status])
+                await world.at(session_id, status)
+            for session_id in held.values():
+                await _taken_over(world, session_id)
+            before = {status: len(await _history(world, one)) for status, one in held.items()}
+            late.go_on()
+            await world.phone(9).scan(codes["qr_rendered"])  # the late process hears of it, and wants to move
+            for status, session_id in held.items():
+                entries = await _written_since(world, session_id, before[status])
+                assert {(one.actor, one.outcome) for one in entries} == {("process-late", "lost")}, status
+                assert await world.status(session_id) == status
+                # what was decided before may be kept by anybody
+                assert len(await world.saved(status)) == (status == "session_saved")
+
+
+async def _taken_over(world: World, session_id: SessionId) -> None:
+    db = world.places.of(session_id.user_id)
+
+    async def taken() -> bool:
+        answer = await db.claim_one(Attempt.ingest, session_id.key, by="new", lease=600.0)
+        return isinstance(answer, Claim)
+
+    await until(taken, lambda: f"the lease of {session_id} is over")
+
+
+async def _history(world: World, session_id: SessionId) -> list[Any]:
+    """The oldest first."""
+    entries = await world.places.of(session_id.user_id).history(Attempt, session_id.key)
+    return sorted(entries, key=lambda one: one.at)
+
+
+async def _written_since(world: World, session_id: SessionId, number: int) -> list[Any]:
+    async def wrote() -> bool:
+        return len(await _history(world, session_id)) > number
+
+    await until(wrote, lambda: f"the late process has written to {session_id}")
+    return (await _history(world, session_id))[number:]
