@@ -27,6 +27,7 @@ from qrlogin.manager import Forgotten, StoreBusy, TooLate
 from qrlogin.metrics import Metrics
 from qrlogin.seeing import code_url, drawn, follow, seen
 from qrlogin.service import Service
+from qrlogin.sessions_api import session_routes
 from qrlogin.settings import Settings
 from raceproof import StoreUnavailable, svg
 
@@ -89,6 +90,7 @@ def login_app(
         app.add_exception_handler(kind, _away)
     app.include_router(_starting(service, door))
     app.include_router(_logins(service, door))
+    app.include_router(session_routes(service, door, Problem))
     app.include_router(_pages(service, door, simulated=phones is not None))
     if phones is not None:
         from qrlogin.simulated.web import phone_routes

@@ -20,6 +20,8 @@ HERE = Path(__file__).parent
 INDEX = f"{Attempt.spec.table}/{Attempt.ingest.name}"
 ANNOUNCE = (HERE / "announce.lua").read_text()
 WAITING = (HERE / "waiting.lua").read_text()
+SCANNED = 1000
+"""Keys that are looked at together."""
 FORGET = (HERE / "forget.lua").read_text()
 
 
@@ -101,16 +103,31 @@ class BesideRedis:
         for key in known.endless:
             await self.client.expire(key, ENDED_SECONDS)
 
-    async def endless(self, most: int = 100_000) -> list[str]:
-        """Keys of ours without a time to live, among so many; by SCAN, in small steps."""
-        found, looked = [], 0
-        async for key in self.client.scan_iter("tg:qr:*", count=1000):
-            looked += 1
-            if await self.client.ttl(key) == -1:
-                found.append(_text(key) or "")
-            if looked >= most:
-                break
-        return found
+    async def endless(self) -> tuple[list[str], int]:
+        """Keys of ours without a time to live, and how many keys there are; by SCAN, in small steps."""
+        found, looked, some = [], 0, []
+        async for key in self.client.scan_iter("tg:qr:*", count=SCANNED):
+            some.append(key)
+            if len(some) == SCANNED:
+                found += await self._endless_of(some)
+                looked, some = looked + len(some), []
+        return found + await self._endless_of(some), looked + len(some)
+
+    async def _endless_of(self, keys: list[bytes]) -> list[str]:
+        if not keys:
+            return []
+        asking = self.client.pipeline() if self.cluster else self.client.pipeline(transaction=False)
+        for key in keys:
+            asking.ttl(key)
+        return [_text(key) or "" for key, ttl in zip(keys, await asking.execute(), strict=True) if ttl == -1]
+
+    async def evicts(self) -> str:
+        """The policy by which the server may throw attempts away when it is full; empty if it does not."""
+        if self.cluster:
+            return ""
+        told = await self.client.info("memory")
+        policy = str(told.get("maxmemory_policy", "noeviction"))
+        return policy if int(told.get("maxmemory", 0)) and policy != "noeviction" else ""
 
     async def show(self, session_id: SessionId, fence: int, sealed: str, seconds: float) -> None:
         await self.client.set(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from appkit import commands as kit
 from appkit.loops import Loops
+from qrlogin.leaving import end_session
 from qrlogin.metrics import Metrics
 from qrlogin.places import open_places
 from qrlogin.service import running
@@ -66,7 +68,7 @@ async def _serve(told: Settings, simulate: bool, no_ingest: bool) -> int:
     metrics, loops = Metrics(), Loops()
     async with (
         _telegram(told, simulate) as (clients, line),
-        running(told, None if no_ingest else clients, loops, metrics) as service,
+        running(told, clients, loops, metrics, with_ingest=not no_ingest) as service,
     ):
         app = login_app(service, loops, metrics, told, line)
         server = _server(app, told.host, told.port, told.proxies)
@@ -137,24 +139,62 @@ def _line_to(place: str) -> Line:
 def ingest() -> None:
     """Run an ingest worker alone, beside instances with `--no-ingest` or without."""
     kit.log_to_stderr()
-    told = settings()
-    if not told.real and not told.simulated:
-        path = told.folder / "telegram"
-        if not path.exists():
-            raise click.ClickException(
-                "no Telegram to talk to: set QRLOGIN_API_ID and QRLOGIN_API_HASH, or QRLOGIN_SIMULATED, or run"
-                f" `qrlogin serve --simulate` with the same folder, {told.folder}"
-            )
-        told = told.model_copy(update={"simulated": path.read_text()})
-    kit.run(_ingest(told))
+    kit.run(_ingest(_near(settings())))
+
+
+def _near(told: Settings) -> Settings:
+    """With the simulated Telegram that another process with the same folder has started, if there is no other."""
+    if told.real or told.simulated:
+        return told
+    path = told.folder / "telegram"
+    if not path.exists():
+        raise click.ClickException(
+            "no Telegram to talk to: set QRLOGIN_API_ID and QRLOGIN_API_HASH, or QRLOGIN_SIMULATED, or run"
+            f" `qrlogin serve --simulate` with the same folder, {told.folder}"
+        )
+    return told.model_copy(update={"simulated": path.read_text()})
 
 
 async def _ingest(told: Settings) -> int:
     stop = kit.stop_event()
-    async with _telegram(told, False) as (clients, _), running(told, clients, Loops(), Metrics()):
+    loops, metrics = Loops(), Metrics()
+    async with (
+        _measured(told, loops, metrics),
+        _telegram(told, False) as (clients, _),
+        running(told, clients, loops, metrics),
+    ):
         click.echo(f"qrlogin: ingest {told.instance} at work", err=True)
         await stop.wait()
     return kit.OK
+
+
+@contextlib.asynccontextmanager
+async def _measured(told: Settings, loops: Loops, metrics: Metrics) -> AsyncIterator[None]:
+    """/health and /metrics of a process that has no API."""
+    if not told.metrics_port:
+        yield
+        return
+    from appkit.web import web_app
+
+    try:
+        bound = socket.create_server(
+            (told.host, told.metrics_port), family=socket.AF_INET6 if ":" in told.host else socket.AF_INET
+        )
+    except OSError as error:
+        raise click.ClickException(
+            f"QRLOGIN_METRICS_PORT: {told.host}:{told.metrics_port} cannot be used ({error.strerror});"
+            " give each ingest process one of its own, or 0 for none"
+        ) from None
+    app = web_app("qrlogin ingest", loops, metrics.registry)
+    server = _server(app, told.host, told.metrics_port, told.proxies)
+    serving = asyncio.create_task(server.serve(sockets=[bound]))
+    click.echo(f"qrlogin: http://{told.host}:{told.metrics_port}/metrics", err=True)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+        app.state.stop_counting()
 
 
 @main.command()
@@ -194,17 +234,39 @@ def diagnose(user_id: str | None, cleanup: bool, output: str) -> None:
 @main.command()
 @click.argument("user_id", required=False)
 @click.option("--rotate", is_flag=True, help="Seal with the newest key what an older one has sealed.")
-@click.option("--revoke", metavar="SESSION_ID", help="Mark a session as not to be used any more.")
+@click.option("--revoke", metavar="SESSION_ID", help="Not to be used any more: logged out at Telegram too.")
+@click.option("--export", is_flag=True, help="Print the current session of USER_ID, a full credential.")
 @click.option("--reason", help="Why it is revoked.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000))
 @kit.output_option
 def sessions(
-    user_id: str | None, rotate: bool, revoke: str | None, reason: str | None, limit: int, output: str
+    user_id: str | None,
+    rotate: bool,
+    revoke: str | None,
+    export: bool,
+    reason: str | None,
+    limit: int,
+    output: str,
 ) -> None:
-    """Saved sessions, the newest first: whose, which account, sealed with which key; never the session itself."""
+    """Saved sessions, the newest first: whose, which account, sealed with which key; the session itself by --export."""
     if revoke and not reason:
         raise click.UsageError("--revoke needs a --reason")
-    kit.run(_sessions(settings(), user_id, rotate, revoke, reason or "", limit, output))
+    if export and user_id is None:
+        raise click.UsageError("--export needs a USER_ID")
+    told = settings().model_copy(update={"store": ""})
+    if export:
+        kit.run(_export(told, str(user_id)))
+    kit.run(_sessions(told, user_id, rotate, revoke, reason or "", limit, output))
+
+
+async def _export(told: Settings, user_id: str) -> int:
+    async with open_places(told) as places:
+        session = await places.saving.session_of(user_id)
+    if session is None:
+        click.echo(f"user {user_id} has no current session", err=True)
+        return kit.NOT_FOUND
+    click.echo(session)
+    return kit.OK
 
 
 async def _sessions(
@@ -216,14 +278,22 @@ async def _sessions(
     limit: int,
     output: str,
 ) -> int:
-    async with open_places(told.model_copy(update={"store": ""})) as places:
+    async with open_places(told) as places:
         if rotate:
-            click.echo(f"sealed anew: {await places.saving.rotate()}", err=True)
+            click.echo(f"sealed with the newest key: {await places.saving.rotate()}", err=True)
         if revoke:
+            saved = await places.saving.saved(revoke)
+            if saved is None:
+                click.echo(f"there is no session {revoke}", err=True)
+                return kit.NOT_FOUND
+            near = _near(told)
             answer = await places.saving.revoke(revoke, reason, "operator")
             click.echo(str(answer), err=True)
             if not answer.reached:
-                return kit.NOT_FOUND if answer.outcome == "missing" else kit.REFUSED
+                return kit.REFUSED
+            async with _telegram(near, False) as (clients, _):
+                ended = await end_session(clients(saved.session))
+            click.echo("logged out at Telegram" if ended else "NOT logged out: Telegram is away", err=True)
         kit.show(await places.saving.listed(user_id, limit), output)
     return kit.OK
 

@@ -99,7 +99,13 @@ async def cleanup_user(places: Places, user_id: str) -> list[str]:
 
 
 async def report(settings: Settings, user_id: str | None, cleanup: bool, output: str) -> int:
-    """Print what was found; exit code 6 if there are problems."""
+    """Print what was found; exit code 6 if there are problems, 5 if there is nothing to look at."""
+    if not settings.database and not settings.embedded.exists():
+        click.echo(
+            f"there is no database in {settings.folder}: is QRLOGIN_FOLDER, or QRLOGIN_DATABASE, that of the service?",
+            err=True,
+        )
+        return kit.UNREACHABLE
     try:
         async with open_places(settings) as places:
             if user_id is not None:
@@ -139,12 +145,21 @@ async def _of_system(places: Places) -> AsyncIterator[dict[str, str]]:
     late = await _late(places)
     yield _line("ingest", not late, f"{late} attempts wait for it" if late else "nothing waits", INGEST)
     if isinstance(beside, BesideRedis):
-        endless = await beside.endless()
+        endless, looked = await beside.endless()
         yield _line(
             "times to live",
             not endless,
-            f"{len(endless)} keys without one, as {endless[0]}" if endless else "every key has one",
+            f"{len(endless)} of {looked} keys without one, as {endless[0]}"
+            if endless
+            else f"each of {looked} keys has one",
             "qrlogin diagnose USER_ID --cleanup",
+        )
+        policy = await beside.evicts()
+        yield _line(
+            "eviction",
+            not policy,
+            f"maxmemory-policy is {policy}: a full server drops open logins" if policy else "keys are kept",
+            "set maxmemory-policy to noeviction",
         )
     for lifecycle in (Attempt, SavedSession):
         drift = [one for one in await places.database.store.verify(lifecycle) if one.level != "ok"]

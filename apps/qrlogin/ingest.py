@@ -91,10 +91,9 @@ class Ingest:
         await self._places.beside.postpone(kept, self._lease)
 
     async def upkeep(self, loop: Loop) -> None:
-        """Sessions that were held when a process died, figures, and on a database what has had its time."""
+        """Sessions that were held when a process died, and on a database what has had its time."""
         while True:
             loop.beat()
-            self._metrics.active.set(await self._places.beside.count_open())
             for session_id in await self._places.saving.held():
                 await self._settle(session_id)
             if isinstance(self._places.beside, BesideDatabase):

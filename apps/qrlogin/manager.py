@@ -4,6 +4,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from qrlogin.beside import seconds_of
 from qrlogin.identity import ANY_ACCOUNT, SessionId, account_of
 from qrlogin.lifecycle import ACTIVE_SECONDS, AGAIN_SECONDS, Attempt, Status, attempts
 from qrlogin.metrics import Metrics
@@ -91,7 +92,8 @@ class QRSessionManager:
                     await self._places.beside.announce(session_id)
                     self._metrics.reached(Status.PENDING)
                     if ended is not None:
-                        self._metrics.reached(Status.SUPERSEDED)
+                        old = SessionId(user_id, *map(str, ended))
+                        self._metrics.reached(Status.SUPERSEDED, await self._age(old))
                     log.info("%s started%s", session_id, " in place of an open one" if ended else "")
                     if self._ingest is not None:
                         self._ingest.wake()
@@ -121,9 +123,19 @@ class QRSessionManager:
             Attempt.cancel, session_id.key, set={"reason": "cancelled"}, by=self._by, reason="cancelled"
         )
         if answer.won:
-            self._metrics.reached(Status.FAILED)
+            self._metrics.reached(Status.FAILED, await self._age(session_id))
             log.info("%s is failed: cancelled", session_id)
         return answer
+
+    async def _age(self, session_id: SessionId) -> float | None:
+        """Seconds since it was started, for the figures; none if that cannot be found out now."""
+        try:
+            row = await self._places.row(session_id)
+            began = None if row is None else seconds_of(row["created_at"])
+            return None if began is None else max(0.0, await self._places.beside.now() - began)
+        except Exception as error:
+            log.debug("the age of %s is not known (%s)", session_id, type(error).__name__)
+            return None
 
     async def check_session_health(self, user_id: str) -> dict[str, Any]:
         """What is wrong with the attempts of a user, with the repair."""

@@ -5,9 +5,10 @@ A session comes in before it is decided whether its attempt may save it (`hold`)
 without it, it is forgotten (`drop`).
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, Table, delete, select, update
 
 from appkit.database import Database, store_now
 from qrlogin.identity import SessionId
@@ -16,7 +17,17 @@ from qrlogin.sealing import CannotOpen, Vault
 from qrlogin.tables import held_sessions, insert_into, saved_sessions
 from raceproof import Answer, Rejected, Started
 
+ROTATED_AT_ONCE = 200
 SHOWN = ("session_id", "user_id", "account_id", "status", "key_id", "saved_at", "ended_at", "replaced_by")
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """A saved session, opened."""
+
+    session_id: str
+    account_id: str
+    session: str = field(repr=False)
 
 
 class Saving:
@@ -109,17 +120,28 @@ class Saving:
             found = await connection.execute(wanted.order_by(saved_sessions.c.saved_at.desc()).limit(limit))
             return [dict(row) for row in found.mappings()]
 
+    async def current(self, user_id: str) -> "Current | None":
+        """The current session of a user."""
+        wanted = (saved_sessions.c.user_id == user_id, saved_sessions.c.status == Standing.CURRENT)
+        return await self._opened(*wanted)
+
     async def session_of(self, user_id: str) -> str | None:
         """The current session of a user, as Telethon takes it: a full credential."""
+        found = await self.current(user_id)
+        return None if found is None else found.session
+
+    async def saved(self, session_id: str) -> "Current | None":
+        """A session that was saved, whether it is current or not."""
+        return await self._opened(saved_sessions.c.session_id == session_id)
+
+    async def _opened(self, *wanted: ColumnElement[bool]) -> "Current | None":
+        columns = (saved_sessions.c[name] for name in ("session_id", "account_id", "sealed"))
         async with self._database.read() as connection:
-            row = (
-                await connection.execute(
-                    select(saved_sessions.c.session_id, saved_sessions.c.sealed)
-                    .where(saved_sessions.c.user_id == user_id)
-                    .where(saved_sessions.c.status == Standing.CURRENT)
-                )
-            ).first()
-        return None if row is None else self._vault.open(f"session {row.session_id}", row.sealed)
+            row = (await connection.execute(select(*columns).where(*wanted))).first()
+        if row is None:
+            return None
+        session = self._vault.open(f"session {row.session_id}", row.sealed)
+        return Current(row.session_id, row.account_id, session)
 
     async def revoke(self, session_id: str, reason: str, by: str) -> Answer[Any, Any]:
         """A session that is not to be used any more."""
@@ -128,22 +150,35 @@ class Saving:
         )
 
     async def rotate(self) -> int:
-        """Seal with the newest key what an older one has sealed; how many there were."""
+        """Seal with the newest key what an older one has sealed; how many there were.
+
+        In small transactions: logins are saved in between.
+        """
         number = 0
-        async with self._database.transaction() as (connection, _):
-            for table in (saved_sessions, held_sessions):
-                found = await connection.execute(
-                    select(table.c.session_id, table.c.sealed)
-                    .where(table.c.key_id != self._vault.newest)
-                    .with_for_update()
-                )
-                for session_id, sealed in found.all():
-                    purpose = f"session {session_id}"
-                    anew = self._vault.seal(purpose, self._vault.open(purpose, sealed))
-                    await connection.execute(
-                        update(table)
-                        .where(table.c.session_id == session_id)
-                        .values(sealed=anew.text, key_id=anew.key_id)
-                    )
-                    number += 1
+        for table in (saved_sessions, held_sessions):
+            while some := await self._rotate_some(table):
+                number += some
         return number
+
+    async def _rotate_some(self, table: Table) -> int:
+        async with self._database.read() as connection:
+            found = await connection.execute(
+                select(table.c.session_id, table.c.sealed)
+                .where(table.c.key_id != self._vault.newest)
+                .limit(ROTATED_AT_ONCE)
+            )
+            rows = found.all()
+        resealed = []
+        for session_id, sealed in rows:
+            purpose = f"session {session_id}"
+            resealed.append(
+                (session_id, sealed, self._vault.seal(purpose, self._vault.open(purpose, sealed)))
+            )
+        async with self._database.transaction() as (connection, _):
+            for session_id, sealed, fresh in resealed:
+                await connection.execute(
+                    update(table)
+                    .where(table.c.session_id == session_id, table.c.sealed == sealed)
+                    .values(sealed=fresh.text, key_id=fresh.key_id)
+                )
+        return len(rows)

@@ -16,6 +16,7 @@ from qrlogin.telegram import ClientMaker
 
 CHECK = 2.0
 """Seconds between two looks at whether a store takes writes."""
+FIGURES = 5.0
 HUNG = 8.0
 """Seconds after which a store counts as hung."""
 
@@ -27,15 +28,20 @@ class Service:
     places: Places
     manager: QRSessionManager
     ingest: Ingest | None
+    clients: ClientMaker | None
 
 
 @asynccontextmanager
 async def running(
-    settings: Settings, clients: ClientMaker | None, loops: Loops, metrics: Metrics
+    settings: Settings,
+    clients: ClientMaker | None,
+    loops: Loops,
+    metrics: Metrics,
+    with_ingest: bool = True,
 ) -> AsyncIterator[Service]:
     """The service at work until the block ends; then ingest gives back what it has. Without clients there is no ingest."""
     async with open_places(settings) as places:
-        ingest = Ingest(places, clients, metrics, settings) if clients is not None else None
+        ingest = Ingest(places, clients, metrics, settings) if clients is not None and with_ingest else None
         manager = QRSessionManager(places, metrics, settings.instance, ingest, settings.any_account)
 
         async def store(loop: Loop) -> None:
@@ -52,7 +58,15 @@ async def running(
                 loop.beat()
                 await asyncio.sleep(CHECK)
 
+        async def figures(loop: Loop) -> None:
+            """What is measured and not counted."""
+            while True:
+                metrics.active.set(await places.beside.count_open())
+                loop.beat()
+                await asyncio.sleep(FIGURES)
+
         async with loops:
+            loops.start("figures", figures)
             loops.start("store", store, silent=HUNG)
             if settings.store:
                 loops.start("database", database, silent=HUNG)
@@ -61,7 +75,7 @@ async def running(
                 loops.start("renewals", ingest.renew)
                 loops.start("upkeep", ingest.upkeep)
             try:
-                yield Service(places, manager, ingest)
+                yield Service(places, manager, ingest, clients)
             finally:
                 if ingest is not None:
                     ingest.halt()

@@ -45,6 +45,9 @@ class Settings(BaseSettings):
     simulated: str = Field("", description="host:port of a simulated Telegram that runs elsewhere")
     host: str = "127.0.0.1"
     port: int = 8070
+    metrics_port: int = Field(
+        8072, ge=0, le=65535, description="where `qrlogin ingest` answers /health and /metrics; 0 for nowhere"
+    )
     token: SecretStr | None = Field(
         None, description="asked for to start a login; needed on any address but loopback"
     )
@@ -98,7 +101,13 @@ class Settings(BaseSettings):
         if self.database:
             return self.database
         self.folder.mkdir(parents=True, exist_ok=True)
-        return f"sqlite:///{self.folder.resolve() / 'qrlogin.db'}"
+        self.embedded.touch(mode=0o600)  # for us alone; an empty file is an empty database
+        return f"sqlite:///{self.embedded.resolve()}"
+
+    @property
+    def embedded(self) -> Path:
+        """The file of the embedded database."""
+        return self.folder / "qrlogin.db"
 
     @property
     def path(self) -> str:

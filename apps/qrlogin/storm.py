@@ -298,7 +298,7 @@ async def _judge(
     report.check("no session was saved for another attempt", not others, "; ".join(others[:3]))
     report.check("no token opens the attempt of another", peeked == 0, f"{peeked} of 100")
     if isinstance(places.beside, BesideRedis):
-        endless = await places.beside.endless()
+        endless, _ = await places.beside.endless()
         report.check("every key has a time to live", not endless, "; ".join(endless[:3]))
     said = metrics + "".join(one.log.read_text(errors="replace") for one in instances.all)
     secrets = [PASSWORD, *(url.partition("=")[2] for url in crowd.urls), *filter(None, sessions.values())]

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from qrlogin.cli import main
 from qrlogin.diagnose import report
 from qrlogin.lifecycle import Attempt
+from raceproof.testing import valkey
 from tests.apps.qrlogin.conftest import USER, World, opened
 
 
@@ -65,7 +66,7 @@ async def test_what_somebody_broke_by_hand_is_found_and_repaired(
         assert f"{stray} is open (scanned) and not the active one" in problems
         assert f"tg:qr:session:{active} has no time to live" in problems
         assert all(f"diagnose {USER} --cleanup" in one["repair"] for one in health["issues"])
-        assert await report(world.settings, None, False, "table") == 6
+        assert await report(world.settings, None, False, "json") == 6
         assert "keys without one" in capsys.readouterr().out
         code, health = await told(world, capsys, cleanup=True)
         assert code == 0, health
@@ -98,6 +99,11 @@ def test_the_command_line_tells_what_is_wrong_with_settings_and_stores(
 ) -> None:
     monkeypatch.setenv("QRLOGIN_FOLDER", str(tmp_path))
     run = CliRunner().invoke
+    nothing = run(main, ["diagnose"])
+    assert nothing.exit_code == 5
+    assert "there is no database" in nothing.output
+    assert not (tmp_path / "qrlogin.db").exists()
+    assert run(main, ["sessions"]).exit_code == 0
     assert run(main, ["diagnose"]).exit_code == 0
     assert run(main, ["sessions"]).exit_code == 0
     assert run(main, ["sessions", "--revoke", "a:1:aaaaaaaa", "--reason", "lost"]).exit_code == 4
@@ -108,3 +114,15 @@ def test_the_command_line_tells_what_is_wrong_with_settings_and_stores(
     told = run(main, ["serve"])
     assert told.exit_code == 2
     assert "QRLOGIN_TOKEN" in told.output
+
+
+async def test_a_server_that_may_drop_keys_when_it_is_full_is_a_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every key has a time to live, so a policy for volatile keys drops open logins first."""
+    with valkey(maxmemory="100mb", maxmemory_policy="volatile-lru") as server:
+        async with opened(server.url, tmp_path, ingest=False) as world:
+            assert await report(world.settings, None, False, "json") == 6
+    [found] = [one for one in json.loads(capsys.readouterr().out) if one["result"] == "problem"]
+    assert found["check"] == "eviction"
+    assert "volatile-lru" in found["evidence"]
