@@ -13,7 +13,7 @@ APPS := .venv-apps
 LOCK := .venv-lock
 PEERS := .venv-explorer
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
-CODE := $(wildcard src tests bench gallery tools apps docs/examples)
+CODE := $(wildcard src tests bench gallery tools scripts apps docs/examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test test-pythons check format bench bench-short bench-explorer explore certificates mutate mutate-explored storm-mutants pooler docs lock clean

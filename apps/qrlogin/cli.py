@@ -17,8 +17,8 @@ from qrlogin.metrics import Metrics
 from qrlogin.places import open_places
 from qrlogin.service import running
 from qrlogin.settings import Settings
-from qrlogin.simulated import Line, SimulatedTelegram, simulated_clients
-from qrlogin.telegram import ClientMaker, telethon_clients
+from qrlogin.simulated import SimulatedTelegram
+from qrlogin.which import near_telegram, telegram_of
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -67,7 +67,7 @@ async def _serve(told: Settings, simulate: bool, no_ingest: bool) -> int:
     stop = kit.stop_event()
     metrics, loops = Metrics(), Loops()
     async with (
-        _telegram(told, simulate) as (clients, line),
+        telegram_of(told, simulate) as (clients, line),
         running(told, clients, loops, metrics, with_ingest=not no_ingest) as service,
     ):
         app = login_app(service, loops, metrics, told, line)
@@ -108,51 +108,11 @@ def _server(app: Any, host: str, port: int, proxies: str = "") -> Any:
     )
 
 
-@contextlib.asynccontextmanager
-async def _telegram(told: Settings, simulate: bool) -> AsyncIterator[tuple[ClientMaker, Line | None]]:
-    """Clients, and the line to a simulated Telegram if it is one: that of the settings, or one that is started here."""
-    if told.real and not simulate:
-        yield telethon_clients(told), None
-        return
-    async with contextlib.AsyncExitStack() as stack:
-        place = told.simulated
-        path = told.folder / "telegram"
-        if not place:
-            here = await stack.enter_async_context(SimulatedTelegram())
-            told.folder.mkdir(parents=True, exist_ok=True)
-            place = f"{here.host}:{here.port}"
-            path.write_text(place)
-            stack.callback(path.unlink, missing_ok=True)
-        line = _line_to(place)
-        stack.push_async_callback(line.close)
-        yield simulated_clients(line), line
-
-
-def _line_to(place: str) -> Line:
-    host, _, port = place.rpartition(":")
-    if not host or not port.isdigit():
-        raise click.ClickException("QRLOGIN_SIMULATED is host:port")
-    return Line(host, int(port))
-
-
 @main.command()
 def ingest() -> None:
     """Run an ingest worker alone, beside instances with `--no-ingest` or without."""
     kit.log_to_stderr()
-    kit.run(_ingest(_near(settings())))
-
-
-def _near(told: Settings) -> Settings:
-    """With the simulated Telegram that another process with the same folder has started, if there is no other."""
-    if told.real or told.simulated:
-        return told
-    path = told.folder / "telegram"
-    if not path.exists():
-        raise click.ClickException(
-            "no Telegram to talk to: set QRLOGIN_API_ID and QRLOGIN_API_HASH, or QRLOGIN_SIMULATED, or run"
-            f" `qrlogin serve --simulate` with the same folder, {told.folder}"
-        )
-    return told.model_copy(update={"simulated": path.read_text()})
+    kit.run(_ingest(near_telegram(settings())))
 
 
 async def _ingest(told: Settings) -> int:
@@ -160,7 +120,7 @@ async def _ingest(told: Settings) -> int:
     loops, metrics = Loops(), Metrics()
     async with (
         _measured(told, loops, metrics),
-        _telegram(told, False) as (clients, _),
+        telegram_of(told, False) as (clients, _),
         running(told, clients, loops, metrics),
     ):
         click.echo(f"qrlogin: ingest {told.instance} at work", err=True)
@@ -286,12 +246,12 @@ async def _sessions(
             if saved is None:
                 click.echo(f"there is no session {revoke}", err=True)
                 return kit.NOT_FOUND
-            near = _near(told)
+            near = near_telegram(told)
             answer = await places.saving.revoke(revoke, reason, "operator")
             click.echo(str(answer), err=True)
             if not answer.reached:
                 return kit.REFUSED
-            async with _telegram(near, False) as (clients, _):
+            async with telegram_of(near, False) as (clients, _):
                 ended = await end_session(clients(saved.session))
             click.echo("logged out at Telegram" if ended else "NOT logged out: Telegram is away", err=True)
         kit.show(await places.saving.listed(user_id, limit), output)

@@ -13,7 +13,7 @@ from qrlogin.beside import Known, seconds_of
 from qrlogin.beside_redis import BesideRedis
 from qrlogin.identity import SessionId
 from qrlogin.lifecycle import ENDED, OPEN, Attempt, SavedSession, Status
-from qrlogin.places import Places, open_places
+from qrlogin.places import AttemptPlaces, Places, open_places
 from qrlogin.settings import Settings
 from qrlogin.tables import held_sessions, saved_sessions
 
@@ -22,7 +22,7 @@ LOST_AFTER = 30.0
 INGEST = "start `qrlogin ingest`, or look at why it does not work"
 
 
-async def health_of_user(places: Places, user_id: str) -> dict[str, Any]:
+async def health_of_user(places: AttemptPlaces, user_id: str) -> dict[str, Any]:
     """The attempts of a user: which one is active, issues, warnings, and what to do about them."""
     known = await places.beside.known(user_id)
     now = await places.beside.now()
@@ -78,7 +78,7 @@ def _warnings(known: Known, user_id: str) -> Any:
         )
 
 
-async def cleanup_user(places: Places, user_id: str) -> list[str]:
+async def cleanup_user(places: AttemptPlaces, user_id: str) -> list[str]:
     """Repair what is wrong and remove what has ended; what was done, in words. An open active attempt is not touched."""
     done = []
     known = await places.beside.known(user_id)
@@ -123,10 +123,16 @@ async def _of_user(places: Places, user_id: str, cleanup: bool, output: str) -> 
         for line in await cleanup_user(places, user_id):
             click.echo(line, err=True)
     health = await health_of_user(places, user_id)
+    show_health(health, output)
+    return kit.OK if health["healthy"] else kit.PROBLEMS
+
+
+def show_health(health: dict[str, Any], output: str) -> None:
+    """What is wrong with the attempts of a user, for people or for programs."""
     if output != "table":
         kit.show([health], output)
     else:
-        click.echo(f"user     {user_id}: {'healthy' if health['healthy'] else 'NOT HEALTHY'}")
+        click.echo(f"user     {health['user_id']}: {'healthy' if health['healthy'] else 'NOT HEALTHY'}")
         click.echo(f"active   {health['active_session'] or 'none'} {health['status'] or ''}".rstrip())
         for word in ("issues", "warnings"):
             for one in health[word]:
@@ -134,7 +140,6 @@ async def _of_user(places: Places, user_id: str, cleanup: bool, output: str) -> 
         for one in health["sessions"]:
             reason = f"  {one['reason']}" if one["reason"] else ""
             click.echo(f"attempt  {one['session_id']}  {one['status'] or 'gone'}{reason}")
-    return kit.OK if health["healthy"] else kit.PROBLEMS
 
 
 async def _of_system(places: Places) -> AsyncIterator[dict[str, str]]:

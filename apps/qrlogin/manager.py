@@ -1,4 +1,4 @@
-"""The note's entry point: starts attempts, and has them processed and examined."""
+"""Starts attempts, and has them processed and examined; see `note` for the same without asyncio."""
 
 import logging
 import time
@@ -8,7 +8,7 @@ from qrlogin.beside import seconds_of
 from qrlogin.identity import ANY_ACCOUNT, SessionId, account_of
 from qrlogin.lifecycle import ACTIVE_SECONDS, AGAIN_SECONDS, Attempt, Status, attempts
 from qrlogin.metrics import Metrics
-from qrlogin.places import Places
+from qrlogin.places import AttemptPlaces
 from raceproof import Answer, Conflict, Rejected, Started, Unknown
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ class TooLate(Exception):
     """The first start was too long ago to try again without a new one."""
 
 
-class QRSessionManager:
+class Manager:
     """Attempts of users. A start ends the open one before it, and none that has ended."""
 
     def __init__(
         self,
-        places: Places,
+        places: AttemptPlaces,
         metrics: Metrics,
         by: str = "api",
         ingest: "Ingest | None" = None,

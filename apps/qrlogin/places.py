@@ -33,14 +33,11 @@ MANY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Open for as long as the service runs."""
+class AttemptPlaces:
+    """Where attempts are, and what lies beside them."""
 
     store: AsyncStore
     beside: Beside
-    database: Database
-    saving: Saving
-    vault: Vault
 
     def of(self, user_id: str) -> AsyncStore:
         """The attempts of one user."""
@@ -55,6 +52,15 @@ class Places:
         return await self.store.current_attempt(attempts, user_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Places(AttemptPlaces):
+    """Open for as long as the service runs."""
+
+    database: Database
+    saving: Saving
+    vault: Vault
+
+
 @asynccontextmanager
 async def open_places(settings: Settings) -> AsyncIterator[Places]:
     """As the settings say; embedded ones are made."""
@@ -64,18 +70,25 @@ async def open_places(settings: Settings) -> AsyncIterator[Places]:
         if not settings.store:
             yield Places(database.store, BesideDatabase(database), database, saving, vault)
             return
-        if settings.store.startswith(CLUSTER):
-            url = f"redis://{settings.store.removeprefix(CLUSTER)}"
-            async with RedisCluster.from_url(url, max_connections=MANY) as cluster:
-                yield Places(bind(cluster), BesideRedis(cluster), database, saving, vault)
-            return
-        retry = Retry(ExponentialBackoff(cap=1.0, base=0.05), 5)
-        pool = BlockingConnectionPool.from_url(
-            settings.store.replace("valkey", "redis", 1),
-            max_connections=FEW,
-            timeout=30,
-            retry=retry,
-            retry_on_error=[RedisConnectionError],
-        )
-        async with Redis.from_pool(pool) as client, connect(settings.store) as store:
-            yield Places(store, BesideRedis(client), database, saving, vault)
+        async with open_redis(settings.store) as found:
+            yield Places(found.store, found.beside, database, saving, vault)
+
+
+@asynccontextmanager
+async def open_redis(url: str) -> AsyncIterator[AttemptPlaces]:
+    """Attempts on Redis or Valkey, one server or a cluster; without the database of the sessions."""
+    if url.startswith(CLUSTER):
+        plain = f"redis://{url.removeprefix(CLUSTER)}"
+        async with RedisCluster.from_url(plain, max_connections=MANY) as cluster:
+            yield AttemptPlaces(bind(cluster), BesideRedis(cluster))
+        return
+    retry = Retry(ExponentialBackoff(cap=1.0, base=0.05), 5)
+    pool = BlockingConnectionPool.from_url(
+        url.replace("valkey", "redis", 1),
+        max_connections=FEW,
+        timeout=30,
+        retry=retry,
+        retry_on_error=[RedisConnectionError],
+    )
+    async with Redis.from_pool(pool) as client, connect(url) as store:
+        yield AttemptPlaces(store, BesideRedis(client))

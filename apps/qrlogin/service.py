@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from appkit.loops import Loop, Loops
 from qrlogin.beside_sql import check_writes
 from qrlogin.ingest import Ingest
-from qrlogin.manager import QRSessionManager
+from qrlogin.manager import Manager
 from qrlogin.metrics import Metrics
 from qrlogin.places import Places, open_places
 from qrlogin.settings import Settings
@@ -26,7 +26,7 @@ class Service:
     """What the HTTP side needs."""
 
     places: Places
-    manager: QRSessionManager
+    manager: Manager
     ingest: Ingest | None
     clients: ClientMaker | None
 
@@ -42,7 +42,7 @@ async def running(
     """The service at work until the block ends; then ingest gives back what it has. Without clients there is no ingest."""
     async with open_places(settings) as places:
         ingest = Ingest(places, clients, metrics, settings) if clients is not None and with_ingest else None
-        manager = QRSessionManager(places, metrics, settings.instance, ingest, settings.any_account)
+        manager = Manager(places, metrics, settings.instance, ingest, settings.any_account)
 
         async def store(loop: Loop) -> None:
             """Whether the attempts can be written; a replica, or a server without memory, still answers reads."""

@@ -11,7 +11,7 @@ from typing import Any
 from appkit.loops import Loops
 from qrlogin.ingest import Ingest
 from qrlogin.login import Login
-from qrlogin.manager import QRSessionManager
+from qrlogin.manager import Manager
 from qrlogin.metrics import Metrics
 from qrlogin.places import open_places
 from qrlogin.service import running
@@ -128,6 +128,6 @@ def _start(told: dict[str, Any], user: str, number: int, together: Any) -> None:
 
 async def _start_all(settings: Settings, user: str, number: int, together: Any) -> None:
     async with open_places(settings) as places:
-        manager = QRSessionManager(places, Metrics())
+        manager = Manager(places, Metrics())
         await asyncio.to_thread(together.wait)
         await asyncio.gather(*(manager.create_session(user) for _ in range(number)))
