@@ -259,12 +259,12 @@ async def _sessions(
 
 
 @main.command()
-@click.option("--users", default=1000, show_default=True, type=click.IntRange(1, 20_000))
-@click.option("--short", is_flag=True, help="150 users: shows that it runs.")
+@click.option("--users", type=click.IntRange(10, 20_000), help="How many; 1000 if left out.")
+@click.option("--short", is_flag=True, help="40 users, about a minute.")
 @click.option("--store", type=click.Choice(["valkey", "sqlite"]), default="valkey", show_default=True)
 @kit.output_option
-def storm(users: int, short: bool, store: str, output: str) -> None:
-    """Many users log in at once while ingest processes are killed; then count. Exit code 1 on any violation."""
+def storm(users: int | None, short: bool, store: str, output: str) -> None:
+    """Many users log in at once while ingest processes are killed and frozen; then count. Exit code 1 on any violation."""
     from qrlogin.storm import blow
 
-    kit.run(blow(150 if short else users, store, output))
+    kit.run(blow(users or (40 if short else 1000), store, output))

@@ -1,44 +1,56 @@
-"""A crowd of logins at once, while ingest processes are killed; and what must hold afterwards."""
+"""A crowd of logins at once, while ingest processes are killed and frozen; and what must hold afterwards."""
 
 import asyncio
 import contextlib
 import json
 import random
+import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 import click
-from sqlalchemy import select
+from redis.asyncio import Redis
+from sqlalchemy import text
 
 from appkit.storm import Bar, Instance, Instances, Report, percentile, until
-from qrlogin.beside_redis import BesideRedis
 from qrlogin.identity import SessionId
-from qrlogin.lifecycle import OPEN, Standing
+from qrlogin.lifecycle import OPEN
 from qrlogin.places import Places, open_places
-from qrlogin.sealing import new_key
+from qrlogin.sealing import CannotOpen, new_key
 from qrlogin.seeing import code_url
 from qrlogin.settings import Settings
 from qrlogin.simulated import Line, Phone, ScanRefused, SimulatedTelegram
-from qrlogin.tables import saved_sessions
-from qrlogin.tl import StringSession
+from qrlogin.storm_drills import Drills
+from qrlogin.storm_oracle import (
+    Attempt,
+    judge_attempts,
+    judge_ends,
+    judge_sessions,
+    judge_telegram,
+    read_attempts,
+)
 from raceproof.testing import postgres, valkey
 
-LIMIT = 900.0
+LIMIT, LIMIT_IN_SHORT = 900.0, 180.0
 """Seconds for the whole crowd."""
-KILL_EVERY = 6.0
-KILL_EVERY_IN_SHORT = 2.0
+KILL_EVERY, KILL_EVERY_IN_SHORT = 6.0, 2.0
 """Seconds between two kills; of a small crowd, which is through sooner."""
+LEASE = 6.0
+PAUSE = 9.0
+"""Seconds for which a process is frozen: longer than its lease."""
 SMALL = 200
 TRIES = 12
+LEAST_KILLS, LEAST_PAUSES = 2, 2
 AWAY = (aiohttp.ClientError, TimeoutError, OSError)
 """The service does not answer; who wants something asks again."""
 PASSWORD = "canary-password-7f3a"
-FIRST_ACCOUNT = 10_000_000
+FIRST_ACCOUNT, FIRST_STRANGER = 10_000_000, 90_000_000
 
 
 @dataclass
@@ -53,35 +65,61 @@ class Crowd:
     to_code: list[float] = field(default_factory=list)
     to_done: list[float] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
+    ends: dict[str, str] = field(default_factory=dict)
+    """The end of each attempt, as its user saw it."""
+    cancelled: set[str] = field(default_factory=set)
+    """Attempts whose cancel was confirmed."""
     urls: list[str] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
+    users: int = 0
     logged_in: int = 0
+    strangers: dict[str, int] = field(default_factory=dict)
+    """Attempts that the phone of another account scanned, with that account."""
+
+    def new_user(self) -> tuple[str, Phone]:
+        """A user, with the phone of the own account; every tenth has a password."""
+        self.users += 1
+        account = FIRST_ACCOUNT + self.users
+        return str(account), Phone(
+            self.line, account, str(account), PASSWORD if self.users % 10 == 0 else None
+        )
 
     async def log_in(self, number: int) -> None:
-        """One user, who tries until it works: some have a password, some change their mind, some open a second tab."""
-        user_id, habit = str(FIRST_ACCOUNT + number), random.random()
-        phone = Phone(self.line, FIRST_ACCOUNT + number, user_id, PASSWORD if number % 10 == 0 else None)
-        for attempt in range(TRIES):
-            began = time.monotonic()
-            session_id = await self._start(user_id)
-            second = None
-            if attempt == 0 and habit < 0.1:
-                second = await self._start(user_id)
-            elif attempt == 0 and habit < 0.15:
-                await self._post(session_id, "cancel", {})
-            status = await self._follow(session_id, phone if second is None else None, began)
-            if second is not None:
-                if status != "superseded":
-                    self.strange.append(f"{session_id} ended as {status} though there is a newer one")
-                status = await self._follow(second, phone, began)
-            if status == "done":
-                self.logged_in += 1
-                self.to_done.append(time.monotonic() - began)
-                return
-        self.strange.append(f"user {user_id} could not log in")
+        """One user, who tries until it works. Some change their mind, some open a second tab, some have a stranger scan."""
+        user_id, phone = self.new_user()
+        match number % 10:
+            case 1 | 6:
+                await self._have_a_stranger_scan(user_id)
+            case 2:
+                await self.follow(await self.start(user_id), phone, cancels=True)
+            case 3:
+                first, second = await self.start(user_id), await self.start(user_id)
+                if await self.follow(first, None) != "superseded":
+                    self.strange.append(f"{first} did not end as superseded though there is a newer one")
+                await self.follow(second, phone)
+        if await self.log_in_somehow(user_id, phone):
+            self.logged_in += 1
+        if number % 10 in (4, 9):  # starts another login after all, and changes the mind
+            await self.cancel(await self.start(user_id))
 
-    async def _start(self, user_id: str) -> str:
-        for _ in range(20):
+    async def log_in_somehow(self, user_id: str, phone: Phone) -> bool:
+        for _ in range(TRIES):
+            began = time.monotonic()
+            if await self.follow(await self.start(user_id), phone) == "done":
+                self.to_done.append(time.monotonic() - began)
+                return True
+        self.strange.append(f"user {user_id} could not log in")
+        return False
+
+    async def _have_a_stranger_scan(self, user_id: str) -> None:
+        """As in QR phishing: the phone of another account scans the code of this user."""
+        account, session_id = FIRST_STRANGER + int(user_id), await self.start(user_id)
+        self.strangers[session_id] = account
+        if await self.follow(session_id, Phone(self.line, account, "stranger")) == "done":
+            self.strange.append(f"a stranger logged in as {user_id}")
+
+    async def start(self, user_id: str) -> str:
+        for _ in range(40):
             with contextlib.suppress(*AWAY):
                 async with self.client.post("/logins", json={"user_id": user_id}) as answer:
                     if answer.status == 201:
@@ -91,31 +129,49 @@ class Crowd:
             await asyncio.sleep(0.5)
         raise RuntimeError(f"user {user_id} could not start a login")
 
-    async def _follow(self, session_id: str, phone: Phone | None, began: float) -> str:
+    async def code(self, session_id: str) -> str | None:
+        return await code_url(self.places, SessionId.parsed(session_id))
+
+    async def follow(self, session_id: str, phone: Phone | None, cancels: bool = False) -> str:
         """Scan what is shown and answer what is asked, until it has ended."""
-        scanned: str | None = None
-        seen_code = False
+        began, scanned, seen_code = time.monotonic(), "", False
         while True:
             with contextlib.suppress(*AWAY):
                 async for told in self._events(session_id):
-                    if told["session_id"] != session_id:
+                    if told.get("session_id", session_id) != session_id:
                         self.strange.append(f"{session_id} was shown {told['session_id']}")
                     if told["ended"]:
-                        self.statuses[told["status"]] += 1
-                        self.reasons[told["reason"] or ""] += 1
-                        return str(told["status"])
+                        return self._note_end(session_id, told)
                     if told["code"] and not seen_code:
                         seen_code = True
                         self.to_code.append(time.monotonic() - began)
                     if told["code"] and phone is not None:
-                        url = await code_url(self.places, SessionId.parsed(session_id))
-                        if url is not None and url != scanned:
-                            scanned = url
-                            self.urls.append(url)
-                            with contextlib.suppress(ScanRefused):  # the next code comes
-                                await phone.scan(url)
+                        scanned = await self._scan(session_id, phone, scanned)
+                        if cancels and scanned:
+                            await asyncio.sleep(random.uniform(0, 0.15))
+                            await self.cancel(session_id)
                     if told["password"]:
                         await self._post(session_id, "password", {"password": PASSWORD})
+
+    def _note_end(self, session_id: str, told: dict[str, Any]) -> str:
+        if session_id not in self.ends:
+            self.statuses[told["status"]] += 1
+            self.reasons[told.get("reason") or ""] += 1
+        self.ends[session_id] = str(told["status"])
+        return str(told["status"])
+
+    async def _scan(self, session_id: str, phone: Phone, before: str) -> str:
+        url = await self.code(session_id)
+        if url is None or url == before:
+            return before
+        self.urls.append(url)
+        with contextlib.suppress(ScanRefused):  # the next code comes
+            await phone.scan(url)
+        return url
+
+    async def cancel(self, session_id: str) -> None:
+        if await self._post(session_id, "cancel", {}) == 200:
+            self.cancelled.add(session_id)
 
     async def _events(self, session_id: str) -> Any:
         path, headers = f"/logins/{session_id}/events", self._headers(session_id)
@@ -125,28 +181,30 @@ class Crowd:
                 if line.startswith(b"data: "):
                     yield json.loads(line[6:])
 
-    async def _post(self, session_id: str, what: str, body: dict[str, Any]) -> None:
+    async def _post(self, session_id: str, what: str, body: dict[str, Any]) -> int:
         path, headers = f"/logins/{session_id}/{what}", self._headers(session_id)
         with contextlib.suppress(*AWAY):
-            async with self.client.post(path, json=body, headers=headers):
-                pass
+            async with self.client.post(path, json=body, headers=headers) as answer:
+                return answer.status
+        return 0
 
     def _headers(self, session_id: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[session_id]}"}
 
-    async def peek(self) -> int:
-        """Try to read the attempts of others; how many answers were not a refusal."""
+    async def peek(self) -> list[str]:
+        """Try to read the attempts of others; those that could be read."""
         names = list(self.tokens)
-        seen = 0
+        seen = []
         for _ in range(100):
             mine, other = random.sample(names, 2)
             async with self.client.get(f"/logins/{other}", headers=self._headers(mine)) as answer:
-                seen += answer.status != 401
+                if answer.status != 401:
+                    seen.append(f"{other} by the token of {mine}")
         return seen
 
 
 async def blow(users: int, store: str, output: str) -> int:
-    """One instance for the page, two ingest processes that are killed in turn, and so many users."""
+    """One instance for the page, two ingest processes that are killed and frozen in turn, and so many users."""
     report = Report("qrlogin")
     with ExitStack() as stack, Instances(report) as instances:
         environment = {
@@ -154,7 +212,8 @@ async def blow(users: int, store: str, output: str) -> int:
             "QRLOGIN_KEYS": f"storm={new_key()}",
             "QRLOGIN_SIGNING": "the secret of a storm",
             "QRLOGIN_PORT": str(random.randint(20000, 30000)),
-            "QRLOGIN_LEASE": "10",
+            "QRLOGIN_METRICS_PORT": "0",
+            "QRLOGIN_LEASE": str(LEASE),
             "QRLOGIN_STARTS_OF_ADDRESS": "1000000",
             "QRLOGIN_STARTS_OF_USER": "1000",
         }
@@ -169,67 +228,204 @@ async def blow(users: int, store: str, output: str) -> int:
             line = Line("127.0.0.1", telegram.port)
             try:
                 async with open_places(settings) as places:
-                    await _blow(users, report, instances, environment, settings, places, telegram, line)
+                    await _Storm(users, report, instances, settings, places, telegram, line).run(environment)
             finally:
                 await line.close()
+            await report.keep_database(settings.database_url, instances.folder)
     return report.show(output)
 
 
-async def _blow(
-    users: int, report: Report, instances: Instances, environment: dict[str, str], settings: Settings,
-    places: Places, telegram: SimulatedTelegram, line: Line,
-) -> None:  # fmt: skip
-    instances.add("page", ["qrlogin", "serve", "--no-ingest"], environment)
-    ingests = [
-        instances.add(name, ["qrlogin", "ingest"], {**environment, "QRLOGIN_INSTANCE": name})
-        for name in ("ingest-1", "ingest-2")
-    ]
-    async with aiohttp.ClientSession(
-        f"http://127.0.0.1:{settings.port}",
-        connector=aiohttp.TCPConnector(limit=users + 200),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=60, sock_read=60),
-    ) as client:
+@dataclass
+class _Storm:
+    users: int
+    report: Report
+    instances: Instances
+    settings: Settings
+    places: Places
+    telegram: SimulatedTelegram
+    line: Line
 
-        async def up() -> bool:
-            with contextlib.suppress(*AWAY):
-                async with client.get("/health") as answer:
-                    return answer.status == 200
-            return False
+    async def run(self, environment: dict[str, str]) -> None:
+        self.instances.add("page", ["qrlogin", "serve", "--no-ingest"], environment)
+        self.ingests = [
+            self.instances.add(name, ["qrlogin", "ingest"], {**environment, "QRLOGIN_INSTANCE": name})
+            for name in ("ingest-1", "ingest-2")
+        ]
+        async with (
+            aiohttp.ClientSession(
+                f"http://127.0.0.1:{self.settings.port}",
+                connector=aiohttp.TCPConnector(limit=self.users + 200),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=60, sock_read=60),
+            ) as client,
+            _redis(self.settings.store) as plain,
+        ):
+            if not await until(lambda: _up(client, self.ingests), 120):
+                why = "; ".join(self.instances.died())
+                self.report.check("the service started", False, why, "service-started")
+                return
+            self.crowd = crowd = Crowd(client, self.places, self.line)
+            paused = 0
+            if plain is not None:
+                drills = Drills(crowd, plain, self.settings.database_url, self.ingests, LEASE)
+                await drills.run(self.report)
+                paused = drills.pauses
+            seconds = await self._crowd()
+            peeked = await crowd.peek()
+            self.report.check(
+                "no token opens the attempt of another",
+                not peeked,
+                "; ".join(peeked[:3]),
+                "tokens-open-their-own",
+            )
+            self.report.check(
+                "every attempt has ended and no session is in between",
+                await until(self._settled, 60),
+                "; ".join((await self._open())[:3]),
+                "every-attempt-ends",
+            )
+            async with client.get("/metrics") as answer:
+                metrics = await answer.text()
+            await self._judge(plain, seconds, paused, metrics)
 
-        if not await until(up, 120):
-            report.check("the service started", False, "; ".join(instances.died()))
-            return
-        crowd = Crowd(client, places, line)
-        every = KILL_EVERY if users > SMALL else KILL_EVERY_IN_SHORT
+    async def _crowd(self) -> float:
+        crowd, small = self.crowd, self.users <= SMALL
         trouble = asyncio.create_task(
-            instances.trouble(ingests, every=every, in_turn=True, is_up=_Progress(crowd, users))
+            self.instances.trouble(
+                self.ingests,
+                every=KILL_EVERY_IN_SHORT if small else KILL_EVERY,
+                in_turn=True,
+                is_up=_Progress(crowd, self.users),
+                pause=PAUSE,
+            )
         )
-        began = time.monotonic()
-        with Bar("users logged in", users) as bar:
-            crowding = [asyncio.create_task(crowd.log_in(number)) for number in range(users)]
-            while not all(task.done() for task in crowding) and time.monotonic() - began < LIMIT:
+        began, limit = time.monotonic(), LIMIT_IN_SHORT if small else LIMIT
+        with Bar("users logged in", self.users) as bar:
+            crowding = [asyncio.create_task(crowd.log_in(number)) for number in range(self.users)]
+            while not all(task.done() for task in crowding) and time.monotonic() - began < limit:
                 await asyncio.wait(crowding, timeout=0.5)
                 bar.at(crowd.logged_in)
         seconds = time.monotonic() - began
         trouble.cancel()
-        for task in crowding:
+        for task in [*crowding, trouble]:
             task.cancel()
-        for error in await asyncio.gather(*crowding, return_exceptions=True):
+        for error in await asyncio.gather(*crowding, trouble, return_exceptions=True):
             if isinstance(error, Exception):
                 crowd.strange.append(f"{type(error).__name__}: {error}")
-        for one in ingests:
+        for one in self.ingests:
+            one.signal(signal.SIGCONT)
             if not one.running:
                 one.start()
-        peeked = await crowd.peek()
+        return seconds
 
-        async def settled() -> bool:
-            return not await places.saving.held(1) and not await _still_open(crowd)
+    async def _open(self) -> list[str]:
+        rows = [(name, await self.places.row(SessionId.parsed(name))) for name in self.crowd.tokens]
+        return [name for name, row in rows if row is not None and row["status"] in OPEN]
 
-        report.check("every attempt has ended and no session is in between", await until(settled, 60))
-        async with client.get("/metrics") as answer:
-            metrics = await answer.text()
-    await _judge(users, report, instances, crowd, places, telegram, seconds, peeked, metrics)
+    async def _settled(self) -> bool:
+        return not await self.places.saving.held(1) and not await self._open()
+
+    async def _judge(self, plain: "Redis | None", seconds: float, paused: int, metrics: str) -> None:
+        crowd, report, instances = self.crowd, self.report, self.instances
+        attempts = await read_attempts(crowd.tokens, plain, self.places.database)
+        async with self.places.database.read() as connection:
+            found = await connection.execute(text("SELECT * FROM saved_sessions"))
+            rows = [dict(row) for row in found.mappings()]
+        opened = {}
+        for row in rows:
+            if row["status"] == "current":
+                with contextlib.suppress(CannotOpen):
+                    opened[row["user_id"]] = await self.places.saving.session_of(row["user_id"])
+        pauses = instances.pauses + paused
+        report.counts |= self._counts(seconds, pauses, attempts)
+        report.at_least("kills", LEAST_KILLS, instances.kills)
+        report.at_least("pauses", LEAST_PAUSES if plain is not None else 1, pauses)
+        refused = {
+            one.name: crowd.strangers[one.name]
+            for one in attempts
+            if one.name in crowd.strangers and one.row.get("reason") == "other_account"
+        }
+        late = sum(one.late() + len(one.strangers()) for one in attempts)
+        report.at_least(
+            "scans by strangers that were refused", self.users // 20, len(refused), "enough-strangers"
+        )
+        if plain is not None:
+            report.at_least("late writes of frozen processes", 1, late, "enough-late-writes")
+        report.at_least("attempts", self.users, len(attempts))
+        report.check(
+            "every user has logged in", crowd.logged_in == self.users, crowd.logged_in, "everyone-logged-in"
+        )
+        report.check("nothing strange was seen", not crowd.strange, "; ".join(crowd.strange[:3]))
+        judge_attempts(report, attempts, claims_recorded=plain is not None)
+        judge_ends(report, attempts, crowd.ends, crowd.cancelled)
+        judge_sessions(report, attempts, rows, crowd.cancelled)
+        users = {name.partition(":")[0] for name, status in crowd.ends.items() if status == "done"}
+        judge_telegram(report, self.telegram, opened, users, refused, instances.kills)
+        if plain is not None:
+            await _judge_redis(report, plain)
+        sessions = [one for one in opened.values() if one]
+        clear = [row["session_id"] for row in rows if any(one in row["sealed"] for one in sessions)]
+        report.check(
+            "sessions are sealed where they are saved", not clear, "; ".join(clear[:3]), "sessions-are-sealed"
+        )
+        said = metrics + "".join(one.log.read_text(errors="replace") for one in instances.all)
+        secrets = [PASSWORD, *(url.partition("=")[2] for url in crowd.urls), *sessions]
+        leaked = [secret for secret in secrets if secret in said]
+        report.check(
+            "no password, code or session is in any output", not leaked, len(leaked), "no-secret-in-output"
+        )
+        if report.violated:
+            for one in instances.all:
+                click.echo(f"--- {one.name}\n{one.tail(5)}", file=sys.stderr)
+
+    def _counts(self, seconds: float, pauses: int, attempts: list[Attempt]) -> dict[str, Any]:
+        crowd, kills = self.crowd, self.instances.kills
+        return {
+            "users": self.users,
+            "logged in": crowd.logged_in,
+            "attempts": len(crowd.tokens),
+            **{f"ended as {status}": number for status, number in sorted(crowd.statuses.items())},
+            "ended because of a killed ingest": crowd.reasons["ingest_restarted"],
+            "ended because another account scanned": crowd.reasons["other_account"],
+            "cancels confirmed": len(crowd.cancelled),
+            "kills": kills,
+            "pauses": pauses,
+            "late writes refused": sum(one.late() for one in attempts),
+            "killed while at work": self.instances.kills_at_work,
+            "seconds": round(seconds, 1),
+            "logins a second": round(crowd.logged_in / seconds, 1),
+            "seconds to the code, median": round(percentile(crowd.to_code, 0.5), 2),
+            "seconds to the code, 99 %": round(percentile(crowd.to_code, 0.99), 2),
+            "seconds to the end, median": round(percentile(crowd.to_done, 0.5), 2),
+            "seconds to the end, 99 %": round(percentile(crowd.to_done, 0.99), 2),
+            "codes scanned": self.telegram.scans,
+            "logged in at Telegram": len(self.telegram.logged_in()),
+        }
+
+
+async def _judge_redis(report: Report, plain: "Redis") -> None:
+    """By the server's own count of commands, before our own look at all keys; and by that look."""
+    used = [name for name in await plain.info("commandstats") if name in ("cmdstat_keys", "cmdstat_scan")]
+    report.check("no command looks at all keys", not used, ", ".join(used), "no-command-reads-all-keys")
+    endless = [key async for key in plain.scan_iter("tg:qr:*", count=1000) if await plain.ttl(key) == -1]
+    report.check("every key has a time to live", not endless, "; ".join(endless[:3]), "every-key-has-a-ttl")
+
+
+@contextlib.asynccontextmanager
+async def _redis(url: str) -> AsyncIterator["Redis | None"]:
+    """A plain client, for those who judge."""
+    if not url:
+        yield None
+        return
+    async with Redis.from_url(url, decode_responses=True) as client:
+        yield client
+
+
+async def _up(client: aiohttp.ClientSession, ingests: list[Instance]) -> bool:
+    with contextlib.suppress(*AWAY):
+        async with client.get("/health") as answer:
+            return answer.status == 200 and all("at work" in one.said() for one in ingests)
+    return False
 
 
 class _Progress:
@@ -245,81 +441,3 @@ class _Progress:
             return False
         self._enough = self._crowd.logged_in + self._step
         return True
-
-
-async def _still_open(crowd: Crowd) -> int:
-    rows = [await crowd.places.row(SessionId.parsed(name)) for name in crowd.tokens]
-    return sum(row is not None and row["status"] in OPEN for row in rows)
-
-
-async def _judge(
-    users: int, report: Report, instances: Instances, crowd: Crowd, places: Places,
-    telegram: SimulatedTelegram, seconds: float, peeked: int, metrics: str,
-) -> None:  # fmt: skip
-    async with places.database.read() as connection:
-        rows = list((await connection.execute(select(saved_sessions))).mappings())
-    current = [row for row in rows if row["status"] == Standing.CURRENT]
-    sessions = {row["session_id"]: await places.saving.session_of(row["user_id"]) for row in current}
-    usable = Counter(row["user_id"] for row in current if _works(telegram, row, sessions[row["session_id"]]))
-    ghosts = len(telegram.logged_in()) - len(rows)
-    report.counts |= {
-        "users": users,
-        "logged in": crowd.logged_in,
-        "attempts": len(crowd.tokens),
-        **{f"ended as {status}": number for status, number in sorted(crowd.statuses.items())},
-        "ended because of a killed ingest": crowd.reasons["ingest_restarted"],
-        "kills": instances.kills,
-        "seconds between two kills": round(seconds / instances.kills, 1) if instances.kills else "none",
-        "killed while at work": instances.kills_at_work,
-        "seconds": round(seconds, 1),
-        "logins a second": round(crowd.logged_in / seconds, 1),
-        "seconds to the code, median": round(percentile(crowd.to_code, 0.5), 2),
-        "seconds to the code, 99 %": round(percentile(crowd.to_code, 0.99), 2),
-        "seconds to the end, median": round(percentile(crowd.to_done, 0.5), 2),
-        "seconds to the end, 99 %": round(percentile(crowd.to_done, 0.99), 2),
-        "codes scanned": telegram.scans,
-        "left at Telegram by killed processes": ghosts,
-    }
-    report.check("every user has logged in", crowd.logged_in == users, f"{crowd.logged_in} of {users}")
-    report.check("nothing strange was seen", not crowd.strange, "; ".join(crowd.strange[:3]))
-    report.check(
-        "every user has one current session, of the own account, that works at Telegram",
-        len(usable) == users and set(usable.values()) == {1},
-        f"{len(usable)} users",
-    )
-    finished = {row["session_id"] for row in rows}
-    done = [name for name in crowd.tokens if await _status(places, name) == "done"]
-    report.check(
-        "a session was saved for every attempt that is done, exactly once",
-        set(done) <= finished and len(finished) == len(rows),
-        f"{len(done)} done, {len(rows)} saved",
-    )
-    others = [name for name in finished - set(done) if await _status(places, name) != "superseded"]
-    report.check("no session was saved for another attempt", not others, "; ".join(others[:3]))
-    report.check("no token opens the attempt of another", peeked == 0, f"{peeked} of 100")
-    if isinstance(places.beside, BesideRedis):
-        endless, _ = await places.beside.endless()
-        report.check("every key has a time to live", not endless, "; ".join(endless[:3]))
-    said = metrics + "".join(one.log.read_text(errors="replace") for one in instances.all)
-    secrets = [PASSWORD, *(url.partition("=")[2] for url in crowd.urls), *filter(None, sessions.values())]
-    leaked = [secret for secret in secrets if secret in said]
-    report.check("no password, code or session is in any output", not leaked, f"{len(leaked)}")
-    if report.violated:
-        for one in instances.all:
-            click.echo(f"--- {one.name}\n{one.tail(5)}", file=sys.stderr)
-
-
-def _works(telegram: SimulatedTelegram, row: Any, session: str | None) -> bool:
-    """Whether this session is one that Telegram knows, of the account of its user."""
-    if session is None:
-        return False
-    key = StringSession(session).auth_key.key
-    device = telegram.devices.get(int.from_bytes(key[:8], "big"))
-    if device is None or not device.authorized or device.account is None:
-        return False
-    return {row["account_id"], row["user_id"]} == {str(device.account.id)}
-
-
-async def _status(places: Places, name: str) -> str | None:
-    row = await places.row(SessionId.parsed(name))
-    return None if row is None else str(row["status"])
