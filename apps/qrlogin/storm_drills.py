@@ -7,21 +7,17 @@ of it. They need Redis and PostgreSQL, which the storm starts.
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import asyncpg
 from redis.asyncio import Redis
 
 from appkit.storm import Instance, Report
 from qrlogin.simulated import Phone, ScanRefused
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from qrlogin.storm import Crowd
+from qrlogin.storm_crowd import Crowd
 
 PATIENCE = 20.0
 LATE_USERS = 16
@@ -32,7 +28,7 @@ class Drills:
     """All of them, with what they need; `number` gives each login a user of its own."""
 
     def __init__(
-        self, crowd: "Crowd", client: "Redis", database: str, ingests: list[Instance], lease: float
+        self, crowd: Crowd, client: "Redis", database: str, ingests: list[Instance], lease: float
     ) -> None:
         self._crowd, self._client, self._database = crowd, client, database
         self._ingests = {one.name: one for one in ingests}
@@ -108,7 +104,7 @@ class Drills:
         await self._crowd.cancel(second)
 
     @asynccontextmanager
-    async def _locked(self, lock: str) -> "AsyncIterator[None]":
+    async def _locked(self, lock: str) -> AsyncIterator[None]:
         """No other session can use the table of this statement meanwhile."""
         connection: Any = await asyncpg.connect(self._database, timeout=30)
         try:
