@@ -174,6 +174,7 @@ def _planted(mutant: Mutant, root: Path, seconds: float) -> Run:
 
 
 def _copy(root: Path, target: Path) -> None:
+    target.chmod(0o755)  # PostgreSQL runs as another user where we are root, and has to enter
     for part in ("src", "apps"):
         shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("__pycache__"))
 

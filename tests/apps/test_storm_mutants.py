@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.storm_mutants import ROOT, Mutant, chosen, mutants, read, run_all, stale, verdict
+from tools.storm_mutants import ROOT, Mutant, _copy, chosen, mutants, read, run_all, stale, verdict
 
 LISTED = mutants()
 TOY = """
@@ -125,3 +125,13 @@ def test_bugs_are_chosen_by_application_and_name(toy: Path) -> None:
     assert chosen(listed, "toy", "TWICE") == listed
     assert chosen(listed, "devices", "") == []
     assert chosen(listed, "", "late") == []
+
+
+def test_a_server_of_another_user_can_enter_the_folder_of_a_planted_bug(tmp_path: Path) -> None:
+    """PostgreSQL does not run as root: where we are, its folder must be open."""
+    for part in ("src", "apps"):
+        (tmp_path / "root" / part).mkdir(parents=True)
+    target = tmp_path / "target"
+    target.mkdir(mode=0o700)
+    _copy(tmp_path / "root", target)
+    assert target.stat().st_mode & 0o055 == 0o055
