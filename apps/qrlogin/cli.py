@@ -145,7 +145,7 @@ async def _measured(told: Settings, loops: Loops, metrics: Metrics) -> AsyncIter
             f"QRLOGIN_METRICS_PORT: {told.host}:{told.metrics_port} cannot be used ({error.strerror});"
             " give each ingest process one of its own, or 0 for none"
         ) from None
-    app = web_app("qrlogin ingest", loops, metrics.registry)
+    app = web_app("qrlogin", loops, metrics.registry)
     server = _server(app, told.host, told.metrics_port, told.proxies)
     serving = asyncio.create_task(server.serve(sockets=[bound]))
     click.echo(f"qrlogin: http://{told.host}:{told.metrics_port}/metrics", err=True)
