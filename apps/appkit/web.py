@@ -3,23 +3,31 @@
 Pages are rendered on the server and everything that they load comes from there.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from appkit.hosts import MISDIRECTED, Hosts
 from appkit.loops import Loops
 from raceproof import count_decisions
 from raceproof.intake import BadJson, parse
 
 MAX_BODY = 1024 * 1024
+READ_SECONDS = 10.0
+"""For a whole body to arrive."""
+DIGITS = 18
+"""Of a number that fits into 64 bits whatever they are."""
+FORMS = (b"application/x-www-form-urlencoded", b"multipart/form-data")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -37,11 +45,13 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
-def web_app(title: str, loops: Loops, registry: CollectorRegistry, **options: Any) -> FastAPI:
-    """An application with `/health`, `/metrics`, `/static/kit.css`, limits and headers."""
+def web_app(
+    title: str, loops: Loops, registry: CollectorRegistry, hosts: Iterable[str] = (), **options: Any
+) -> FastAPI:
+    """An application with `/health`, `/metrics`, `/kit/kit.css`, limits and headers; `hosts` are its names."""
     app = FastAPI(title=title, docs_url=None, redoc_url=None, **options)
     app.state.stop_counting = count_decisions(registry)
-    app.add_middleware(Limits)
+    app.add_middleware(Limits, hosts=Hosts(title, hosts))
     app.mount("/kit", StaticFiles(directory=STATIC), name="kit")
 
     @app.get("/health", tags=["operation"])
@@ -67,10 +77,12 @@ def web_app(title: str, loops: Loops, registry: CollectorRegistry, **options: An
 
 
 class Limits:
-    """ASGI middleware: bodies up to a size and JSON that means the same to every reader, and the headers of HEADERS."""
+    """ASGI middleware: known hosts, bodies of a size and in time, strict JSON, and the headers of HEADERS."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, hosts: Hosts, read_seconds: float | None = None) -> None:
         self._app = app
+        self._hosts = hosts
+        self._read_seconds = read_seconds
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -83,24 +95,31 @@ class Limits:
                 message = {**message, "headers": [*message.get("headers", ()), *extra]}
             await send(message)
 
+        if why := self._hosts.refusal(_all(scope, b"host")):
+            await _refuse(MISDIRECTED, why, with_headers)
+            return
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            await _refuse(400, "a NUL character is part of no name and no number", with_headers)
+            return
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, with_headers)
             return
-        body = b""
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if len(body) > MAX_BODY:
-                await _refuse(413, f"a body has at most {MAX_BODY} bytes", with_headers)
-                return
-            if message["type"] == "http.disconnect" or not message.get("more_body"):
-                break
-        kind = dict(scope["headers"]).get(b"content-type", b"")
-        if body and kind.startswith(b"application/json"):
+        try:
+            async with asyncio.timeout(self._read_seconds or READ_SECONDS):
+                body = await _whole(receive)
+        except TimeoutError:
+            await _refuse(408, "the body did not arrive in time", with_headers)
+            return
+        except _TooMuch:
+            await _refuse(413, f"a body has at most {MAX_BODY} bytes", with_headers)
+            return
+        if body is None:
+            return
+        if body and not _is_form(scope):
             try:
                 parse(body)
             except BadJson as error:
-                await _refuse(400, f"the body is no JSON that can be kept: {error}", with_headers)
+                await _refuse(400, f"the body must be strict JSON: {error}", with_headers)
                 return
         sent = False
 
@@ -114,11 +133,53 @@ class Limits:
         await self._app(scope, again, with_headers)
 
 
+class _TooMuch(Exception):
+    """The body is larger than MAX_BODY."""
+
+
+async def _whole(receive: Receive) -> bytes | None:
+    """The body; none if the client has gone before its end: half a body is not a request."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY:
+            raise _TooMuch
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+def _is_form(scope: MutableMapping[str, Any]) -> bool:
+    """Whether the body is a form; anything else is read as JSON, however its type is spelled."""
+    kinds = [kind.partition(b";")[0].strip().lower() for kind in _all(scope, b"content-type")]
+    return bool(kinds) and all(kind in FORMS for kind in kinds)
+
+
+def _all(scope: MutableMapping[str, Any], header: bytes) -> list[bytes]:
+    return [value for name, value in scope["headers"] if name.lower() == header]
+
+
 async def _refuse(status: int, why: str, send: Send) -> None:
     body = json.dumps({"error": why}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def form_fields(request: Request, most: int = 30) -> dict[str, str]:
+    """The fields of a small form; 422 if it has more fields than any form of ours, or is not one."""
+    body = await request.body()
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=most, errors="strict"))
+    except ValueError:
+        raise HTTPException(422, f"a form has at most {most} fields, in UTF-8") from None
+
+
+def number(text: str, otherwise: int = 0) -> int:
+    """A number that somebody has sent: ASCII digits, no more than fit into a column."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else otherwise
 
 
 def templates(folder: Path) -> Environment:

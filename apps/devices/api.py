@@ -1,8 +1,8 @@
 """The HTTP interface and the page."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response, status
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from appkit.access import ask_for, check_origin
 from appkit.loops import Loops
-from appkit.web import event_stream, templates, web_app
+from appkit.web import event_stream, form_fields, number, templates, web_app
 from devices.lifecycle import Command, Status
 from devices.metrics import Metrics
 from devices.reading import Follower, all_nodes, counts, newest_refused, one_command, page_of_commands
@@ -53,10 +53,15 @@ class Problem(BaseModel):
 
 
 def device_app(
-    service: Service, loops: Loops, metrics: Metrics, follower: Follower, token: str | None
+    service: Service,
+    loops: Loops,
+    metrics: Metrics,
+    follower: Follower,
+    token: str | None,
+    hosts: Iterable[str] = (),
 ) -> FastAPI:
     """The application; with a token, everything but `/health` asks for it."""
-    app = web_app("devices", loops, metrics.registry, version="0.1.0")
+    app = web_app("devices", loops, metrics.registry, hosts, version="0.1.0")
     if token is not None:
         ask_for(app, token)
     app.include_router(_commands(service, follower))
@@ -102,7 +107,7 @@ def _commands(service: Service, follower: Follower) -> APIRouter:
         """Server-sent events: what has happened and what happens, until the command has ended."""
         await _found(cmd_id)
         after = request.headers.get("last-event-id", "0")
-        return event_stream(follower.of_command(cmd_id, int(after) if after.isdigit() else 0, once))
+        return event_stream(follower.of_command(cmd_id, number(after), once))
 
     @api.post("/commands/{cmd_id}/cancel", responses={**missing, 409: {"model": Problem}})
     async def cancel(cmd_id: CommandId, told: Reason, request: Request) -> dict[str, Any]:
@@ -165,7 +170,10 @@ def _pages(service: Service, follower: Follower) -> APIRouter:
 
     @pages.get("/")
     async def home(
-        request: Request, tab: Tab = "all", before: int | None = None, node: str | None = None
+        request: Request,
+        tab: Tab = "all",
+        before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+        node: NodePath | None = None,
     ) -> Response:
         listed, following = await page_of_commands(database, node=node, status=TABS[tab], before=before)
         return await render(
@@ -180,7 +188,7 @@ def _pages(service: Service, follower: Follower) -> APIRouter:
         )
 
     @pages.get("/command/{cmd_id}")
-    async def command(cmd_id: str, request: Request) -> Response:
+    async def command(cmd_id: CommandId, request: Request) -> Response:
         found = await one_command(database, cmd_id)
         if found is None:
             return await render("missing.html", "../", 404, cmd_id=cmd_id)
@@ -205,7 +213,7 @@ def _pages(service: Service, follower: Follower) -> APIRouter:
     async def new(request: Request) -> Response:
         """The form of the page."""
         check_origin(request)
-        form = dict(parse_qsl((await request.body()).decode(errors="replace")))
+        form = await form_fields(request)
         try:
             wanted = NewCommand(
                 node=form.get("node", ""),

@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
-from pydantic import ValidationError
 
 from appkit import commands as kit
+from appkit.settings import load
 from devices.settings import EMBEDDED, Settings
 
 if TYPE_CHECKING:
@@ -41,13 +40,7 @@ def main() -> None:
 
 def settings() -> Settings:
     """What is set, or an error that says which setting is wrong."""
-    try:
-        return Settings()
-    except ValidationError as error:
-        for one in error.errors():
-            name = "DEVICES_" + "_".join(map(str, one["loc"])).upper() if one["loc"] else "settings"
-            click.echo(f"{name}: {one['msg'].removeprefix('Value error, ')}", err=True)
-        sys.exit(kit.USAGE)
+    return load(Settings)
 
 
 @main.command()

@@ -25,7 +25,7 @@ async def serve(told: Settings, simulate: int | None, trouble: "Trouble") -> int
     metrics, loops = Metrics(), Loops()
     async with _broker(told) as broker, running(told, broker, loops, metrics) as (service, follower):
         token = told.token.get_secret_value() if told.token else None
-        app = device_app(service, loops, metrics, follower, token)
+        app = device_app(service, loops, metrics, follower, token, told.hosts)
         server = _Server(
             uvicorn.Config(
                 app,

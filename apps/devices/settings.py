@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from appkit.settings import HostNames, SecretText
 from raceproof.intake import Secret
 
 LOOPBACK = ("127.0.0.1", "::1")
@@ -18,7 +19,7 @@ EMBEDDED = "embedded"
 class Settings(BaseSettings):
     """What an operator can set. Without any, everything runs on this machine, in `folder`."""
 
-    model_config = SettingsConfigDict(env_prefix="DEVICES_")
+    model_config = SettingsConfigDict(env_prefix="DEVICES_", hide_input_in_errors=True)
 
     folder: Path = Field(
         Path("devices-data"), description="where the embedded database and the secret are kept"
@@ -28,13 +29,16 @@ class Settings(BaseSettings):
         EMBEDDED, description="mqtt://[user:password@]host:port, or `embedded` to start one here"
     )
     prefix: str = Field("hydro", description="the first part of every topic")
-    secret: SecretStr | None = Field(
+    secret: SecretText | None = Field(
         None, description="signs commands to nodes that have no secret of their own"
     )
-    node_secrets: dict[str, SecretStr] = Field({}, description='{"gh/zone/node": "secret"} as JSON')
+    node_secrets: dict[str, SecretText] = Field({}, description='{"gh/zone/node": "secret"} as JSON')
     host: str = "127.0.0.1"
     port: int = 8080
-    token: SecretStr | None = Field(
+    hosts: HostNames = Field(
+        (), description="names under which this is reached, beside localhost and addresses"
+    )
+    token: SecretText | None = Field(
         None, description="asked for by API and page; needed on any address but loopback"
     )
     instance: str = Field("one", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="the name of this instance")
@@ -53,8 +57,6 @@ class Settings(BaseSettings):
     def _checked(self) -> "Settings":
         if self.host not in LOOPBACK and self.token is None:
             raise ValueError(f"DEVICES_HOST={self.host} can be reached by others: set DEVICES_TOKEN too")
-        if self.secret is not None and len(self.secret.get_secret_value()) < 16:
-            raise ValueError("DEVICES_SECRET is too short: take 16 characters or more")
         if self.broker != EMBEDDED and self.secret is None and not self.node_secrets:
             raise ValueError(
                 "commands are signed: set DEVICES_SECRET (or DEVICES_NODE_SECRETS) for this broker"

@@ -8,9 +8,10 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import click
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
 from appkit import commands as kit
+from appkit.settings import load
 from imagebot.lifecycle import Status
 from imagebot.redaction import redact_logs
 from imagebot.services import open_service
@@ -40,13 +41,7 @@ def main() -> None:
 
 def settings(**told: Any) -> Settings:
     """What is set, or an error that says which setting is wrong, without its value."""
-    try:
-        return Settings(**told)
-    except ValidationError as error:
-        for one in error.errors():
-            name = "_".join(map(str, one["loc"])).upper() or "settings"
-            click.echo(f"{name}: {one['msg'].removeprefix('Value error, ')}", err=True)
-        sys.exit(kit.USAGE)
+    return load(Settings, **told)
 
 
 def trouble_of(text: str) -> Trouble:

@@ -8,12 +8,15 @@ import asyncio
 import hmac
 import logging
 import time
+from urllib.parse import urlsplit
 
 import asyncpg
 from aiohttp import web
 from prometheus_client import generate_latest
 
+from appkit.hosts import Hosts
 from appkit.loops import Loops
+from imagebot.hosts import known_hosts
 from imagebot.lifecycle import WORK
 from imagebot.metrics import Metrics
 from imagebot.runtime import Runtime, running
@@ -67,7 +70,10 @@ class Application:
 
     def routed(self) -> web.Application:
         """The four routes."""
-        app = web.Application(client_max_size=1024 * 1024)
+        names = [urlsplit(self.settings.public_url).hostname or "", *self.settings.hosts]
+        app = web.Application(
+            client_max_size=1024 * 1024, middlewares=[known_hosts(Hosts("imagebot", filter(None, names)))]
+        )
         app.router.add_get("/health", self.health)
         app.router.add_post("/webhook/{secret}", self.webhook)
         app.router.add_post("/kie-callback", self.kie_callback)

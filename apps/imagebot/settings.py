@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from appkit.settings import HostNames, SecretText
 from imagebot.models import Model, catalogue
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
@@ -15,11 +16,16 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
 class Settings(BaseSettings):
     """What an operator can set. Without tokens there are simulators instead; without a database, a file in `folder`."""
 
-    model_config = SettingsConfigDict(env_prefix="", extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="", extra="ignore", populate_by_name=True, hide_input_in_errors=True
+    )
 
     port: int = Field(8080, ge=0, le=65535)
     host: str = Field("", description="all addresses if PUBLIC_URL is set, loopback otherwise")
     public_url: str = Field("", description="https://… under which Telegram and KIE reach this application")
+    hosts: HostNames = Field(
+        (), alias="IMAGEBOT_HOSTS", description="further names under which this is reached"
+    )
     database_url: str = Field("", description="postgresql://… or sqlite:///…; a file in the folder if empty")
     direct_database_url: str = Field(
         "",
@@ -28,14 +34,14 @@ class Settings(BaseSettings):
     folder: Path = Field(Path("imagebot-data"), alias="IMAGEBOT_FOLDER")
     instance: str = Field("one", alias="IMAGEBOT_INSTANCE", pattern=r"^[A-Za-z0-9_-]{1,40}$")
 
-    telegram_bot_token: SecretStr | None = None
+    telegram_bot_token: SecretText | None = None
     telegram_api: str = "https://api.telegram.org"
-    webhook_secret: SecretStr | None = Field(
+    webhook_secret: SecretText | None = Field(
         None, description="in the webhook's path and header; A-Z a-z 0-9 _ -"
     )
-    kie_api_key: SecretStr | None = None
+    kie_api_key: SecretText | None = None
     kie_api: str = "https://api.kie.ai"
-    kie_webhook_key: SecretStr | None = Field(None, description="signs the callbacks of KIE")
+    kie_webhook_key: SecretText | None = Field(None, description="signs the callbacks of KIE")
     admin_ids: Annotated[tuple[int, ...], NoDecode] = ()
 
     models: dict[str, int] = Field(
@@ -80,7 +86,7 @@ class Settings(BaseSettings):
         if not isinstance(told, str):
             return told
         listed = [one for one in told.replace(" ", "").split(",") if one]
-        if not all(one.isdigit() for one in listed):
+        if not all(one.isascii() and one.isdigit() and len(one) < 17 for one in listed):
             raise ValueError("numbers of Telegram users, with commas between them")
         return tuple(map(int, listed))
 

@@ -64,7 +64,7 @@ class Problem(BaseModel):
 
 def outreach_app(service: Service, loops: Loops, metrics: Metrics) -> FastAPI:
     """The application; with a token, everything but `/health` asks for it."""
-    app = web_app("outreach", loops, metrics.registry, version="0.1.0")
+    app = web_app("outreach", loops, metrics.registry, service.settings.hosts, version="0.1.0")
     if service.settings.token is not None:
         ask_for(app, service.settings.token.get_secret_value())
     app.include_router(_looking(service))

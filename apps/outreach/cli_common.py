@@ -1,14 +1,13 @@
 """What all commands share: settings, a database that is open, and errors that a person can read."""
 
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 import click
-from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
 from appkit import commands as kit
+from appkit.settings import load
 from outreach.metrics import Metrics
 from outreach.service import Service, prepared
 from outreach.settings import Settings
@@ -16,13 +15,7 @@ from outreach.settings import Settings
 
 def settings_or_exit(**more: Any) -> Settings:
     """What is set, or an error that says which setting is wrong."""
-    try:
-        return Settings(**more)
-    except ValidationError as error:
-        for one in error.errors():
-            name = "OUTREACH_" + "_".join(map(str, one["loc"])).upper() if one["loc"] else "settings"
-            click.echo(f"{name}: {one['msg'].removeprefix('Value error, ')}", err=True)
-        sys.exit(kit.USAGE)
+    return load(Settings, **more)
 
 
 def with_service(body: Callable[[Service], Awaitable[int | None]], **more: Any) -> NoReturn:

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, HTTPException, Request, Response, status
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
 from appkit.access import same_origin
-from appkit.web import event_stream, templates
+from appkit.web import event_stream, form_fields, templates
 from outreach import reading, reviewing
 from outreach.discovery import add_campaign
 from outreach.lifecycle import Vetting
@@ -71,14 +70,14 @@ def pages(service: Service, folder: Path) -> APIRouter:
 
     @routes.get("/podcast/{key}")
     async def podcast(request: Request, key: int) -> Response:
-        found = await reading.one_podcast(database, key) if key <= LARGEST else None
+        found = await reading.one_podcast(database, key) if 0 <= key <= LARGEST else None
         if found is None:
             return await render("missing", request, "../", 404, what=f"podcast {key}")
         return await render("podcast", request, "../", p=found)
 
     @routes.get("/match/{key}")
     async def match(request: Request, key: int) -> Response:
-        found = await reading.one_discovery(database, key) if key <= LARGEST else None
+        found = await reading.one_discovery(database, key) if 0 <= key <= LARGEST else None
         if found is None:
             return await render("missing", request, "../", 404, what=f"discovery {key}")
         return await render("match", request, "../", d=found)
@@ -102,7 +101,7 @@ def pages(service: Service, folder: Path) -> APIRouter:
         """Approve or reject, by the buttons of the page."""
         form = await _form(request)
         verdict = form.get("verdict", "")
-        if verdict not in ("approve", "reject") or task > LARGEST:
+        if verdict not in ("approve", "reject") or not 0 <= task <= LARGEST:
             raise HTTPException(422, "approve or reject")
         who, because = form.get("by") or "somebody at the page", form.get("reason", "")
         answer = await reviewing.decide(database, task, verdict == "approve", who[:100], because[:500])
@@ -140,8 +139,7 @@ async def _form(request: Request) -> dict[str, str]:
     """The fields of a form of ours, without characters that no database keeps."""
     if not same_origin(request):
         raise HTTPException(403, "a page of another origin may not change anything here")
-    body = (await request.body()).decode(errors="replace")
-    return {name: value.replace("\0", "") for name, value in parse_qsl(body, max_num_fields=20)}
+    return {name: value.replace("\0", "") for name, value in (await form_fields(request)).items()}
 
 
 def _key(value: int | None) -> int | None:

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from appkit.settings import HostNames, SecretText
 from outreach.forms import Claiming, Form
 from outreach.lifecycle import BATCH, LEASE, STALE
 from outreach.stages import STAGES
@@ -17,14 +18,17 @@ LOOPBACK = ("127.0.0.1", "::1")
 class Settings(BaseSettings):
     """What an operator can set. Without any, everything runs on this machine, in `folder`."""
 
-    model_config = SettingsConfigDict(env_prefix="OUTREACH_")
+    model_config = SettingsConfigDict(env_prefix="OUTREACH_", hide_input_in_errors=True)
 
     folder: Path = Field(Path("outreach-data"), description="where the embedded database is kept")
     database: str = Field("", description="postgresql://… or sqlite:///…; a file in the folder if empty")
     form: Form = Field(Form.COLUMNS, description="where claims live: `columns`, or `marker` in error columns")
     host: str = "127.0.0.1"
     port: int = 8090
-    token: SecretStr | None = Field(
+    hosts: HostNames = Field(
+        (), description="names under which this is reached, beside localhost and addresses"
+    )
+    token: SecretText | None = Field(
         None, description="asked for by API and page; needed on any address but loopback"
     )
     instance: str = Field("one", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="the name of this instance")
@@ -45,7 +49,7 @@ class Settings(BaseSettings):
     rest: float = Field(30.0, ge=0, description="seconds that a row rests after its first failure")
 
     ai_url: str = Field("", description="an OpenAI-compatible API, https://…/v1; built in if empty")
-    ai_key: SecretStr | None = None
+    ai_key: SecretText | None = None
     ai_model: str = "gpt-4o-mini"
     ai_calls: int = Field(3, ge=1, description="calls at once in this process")
     ai_rate: float = Field(5.0, gt=0, description="calls a second in this process, at most")

@@ -76,7 +76,7 @@ def login_app(
     service: Service, loops: Loops, metrics: Metrics, settings: Settings, phones: Any = None
 ) -> FastAPI:
     """The application; with simulated phones the page can scan its own code. `state.closing` ends those who follow."""
-    app = web_app("qrlogin", loops, metrics.registry, version="0.1.0")
+    app = web_app("qrlogin", loops, metrics.registry, settings.hosts, version="0.1.0")
     app.state.closing = asyncio.Event()
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     door = Door(

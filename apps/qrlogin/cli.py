@@ -3,15 +3,14 @@
 import asyncio
 import contextlib
 import socket
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from appkit import commands as kit
 from appkit.loops import Loops
+from appkit.settings import load
 from qrlogin.leaving import end_session
 from qrlogin.metrics import Metrics
 from qrlogin.places import open_places
@@ -43,13 +42,7 @@ def main() -> None:
 
 def settings() -> Settings:
     """What is set, or an error that says which setting is wrong."""
-    try:
-        return Settings()
-    except ValidationError as error:
-        for one in error.errors():
-            name = "QRLOGIN_" + "_".join(map(str, one["loc"])).upper() if one["loc"] else "settings"
-            click.echo(f"{name}: {one['msg'].removeprefix('Value error, ')}", err=True)
-        sys.exit(kit.USAGE)
+    return load(Settings)
 
 
 @main.command()

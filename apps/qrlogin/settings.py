@@ -5,9 +5,10 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from appkit.settings import HostNames, SecretText, SecretTexts
 from qrlogin.identity import Signer
 from qrlogin.lifecycle import ACTIVE_SECONDS, LEASE
 from qrlogin.sealing import Vault, new_key, parsed_keys
@@ -20,7 +21,7 @@ REDIS = ("redis://", "rediss://", "valkey://", "valkeys://", "unix://", "redis-c
 class Settings(BaseSettings):
     """What an operator can set. Without any, everything runs on this machine, in `folder`, with a simulated Telegram."""
 
-    model_config = SettingsConfigDict(env_prefix="QRLOGIN_")
+    model_config = SettingsConfigDict(env_prefix="QRLOGIN_", hide_input_in_errors=True)
 
     folder: Path = Field(
         Path("qrlogin-data"), description="where the embedded database and the secrets are kept"
@@ -32,26 +33,29 @@ class Settings(BaseSettings):
         "",
         description="where sessions are saved: postgresql://… or sqlite:///…; a file in the folder if empty",
     )
-    keys: SecretStr | None = Field(
+    keys: SecretText | None = Field(
         None, description="name=key,name=key: Fernet keys, the newest first; one is made if empty"
     )
-    signing: SecretStr | None = Field(
+    signing: SecretTexts | None = Field(
         None, description="signs the tokens of attempts; secret,secret, the newest first"
     )
     api_id: int | None = Field(
         None, description="of my.telegram.org; with api_hash, the real Telegram is used"
     )
-    api_hash: SecretStr | None = None
+    api_hash: SecretText | None = None
     simulated: str = Field("", description="host:port of a simulated Telegram that runs elsewhere")
     host: str = "127.0.0.1"
     port: int = 8070
     metrics_port: int = Field(
         8072, ge=0, le=65535, description="where `qrlogin ingest` answers /health and /metrics; 0 for nowhere"
     )
-    token: SecretStr | None = Field(
+    hosts: HostNames = Field(
+        (), description="names under which this is reached, beside localhost and addresses"
+    )
+    token: SecretText | None = Field(
         None, description="asked for to start a login; needed on any address but loopback"
     )
-    bot_token: SecretStr | None = Field(
+    bot_token: SecretText | None = Field(
         None, description="of the bot whose Mini App may start logins of its own users"
     )
     proxies: str = Field(
@@ -88,8 +92,6 @@ class Settings(BaseSettings):
             raise ValueError("QRLOGIN_API_ID and QRLOGIN_API_HASH belong together")
         if self.api_id is not None and (self.keys is None or self.signing is None):
             raise ValueError("real sessions are credentials: set QRLOGIN_KEYS and QRLOGIN_SIGNING")
-        if self.signing is not None and any(len(one) < 16 for one in self._signing()):
-            raise ValueError("QRLOGIN_SIGNING is too short: take 16 characters or more")
         if self.store and not self.store.startswith(REDIS):
             raise ValueError("QRLOGIN_STORE is redis://…, redis-cluster://…, or empty")
         if self.keys is not None:

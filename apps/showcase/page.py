@@ -9,16 +9,14 @@ import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from appkit.access import check_origin
-from appkit.web import event_stream, templates, web_app
+from appkit.web import event_stream, form_fields, templates, web_app
 from showcase.trouble import TROUBLES
 from showcase.twins.every import SCENARIOS
 from showcase.twins.scenario import RACEPROOF, UNGUARDED
@@ -27,14 +25,12 @@ if TYPE_CHECKING:
     from showcase.running import Showcase
 
 HERE = Path(__file__).parent
-LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 PARTS = ("twins", "applications", "incidents")
 
 
 def showcase_app(showcase: "Showcase") -> FastAPI:
     """The application; `state.token` is what changes need."""
     app = web_app("showcase", showcase.loops, CollectorRegistry(), version="0.1.0", openapi_url=None)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)
     app.state.token = secrets.token_urlsafe(24)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     app.include_router(_looking(showcase, app.state.token))
@@ -134,8 +130,7 @@ def _changing(showcase: "Showcase", token: str) -> APIRouter:
     async def cause(name: str, request: Request) -> Response:
         """Press a button."""
         check_origin(request)
-        form = dict(parse_qsl((await request.body()).decode(errors="replace")))
-        told = request.headers.get("x-token") or form.get("token", "")
+        told = request.headers.get("x-token") or (await form_fields(request)).get("token", "")
         if not secrets.compare_digest(told.encode(), token.encode()):
             raise HTTPException(
                 403, "the token of the page is missing, or of another run: load the page anew"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from appkit.hosts import Hosts
+from imagebot.hosts import known_hosts, own_pages
 from imagebot.simulators.control import Control
 from imagebot.simulators.kie import KieSimulator
 from imagebot.simulators.telegram import TelegramSimulator
@@ -51,6 +53,7 @@ async def simulated(
     urls = []
     try:
         for app, port in ((telegram_app, ports[0]), (kie.routed(), ports[1])):
+            app.middlewares.extend((known_hosts(Hosts("imagebot")), own_pages))
             runner = web.AppRunner(
                 app, access_log=None, handle_signals=False, shutdown_timeout=1, handler_cancellation=True
             )

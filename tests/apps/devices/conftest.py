@@ -133,7 +133,7 @@ async def started(settings: Settings) -> AsyncIterator[Running]:
         token = settings.token.get_secret_value() if settings.token else None
         app = device_app(service, loops, metrics, follower, token)
         transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://devices") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
 
             async def healthy() -> bool:
                 return loops.healthy

@@ -121,7 +121,7 @@ async def test_a_page_of_another_origin_changes_nothing(service: Running) -> Non
     body = {"node": NODE, "channel": "pump", "cmd": "dose"}
     for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "http://elsewhere"}):
         assert (await service.client.post("/commands", json=body, headers=headers)).status_code == 403
-    ours = {"origin": "http://devices", "sec-fetch-site": "same-origin"}
+    ours = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
     assert (await service.client.post("/commands", json=body, headers=ours)).status_code == 201
 
 

@@ -172,8 +172,8 @@ async def test_one_worker_of_a_kind_works_at_a_time_over_all_processes(
 def test_an_address_without_a_key_or_without_tls_is_refused() -> None:
     for told in (
         {"ai_url": "https://api.example.com/v1"},
-        {"ai_url": "http://api.example.com/v1", "ai_key": "k"},
-        {"ai_url": "https://me:secret@api.example.com/v1", "ai_key": "k"},
+        {"ai_url": "http://api.example.com/v1", "ai_key": "a key of some length"},
+        {"ai_url": "https://me:secret@api.example.com/v1", "ai_key": "a key of some length"},
         {"host": "0.0.0.0"},
         {"form": "marker", "stale": 600},
         {"limits": {"cooking": 1}},

@@ -42,7 +42,10 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
 def client_of(service: Service, metrics: Metrics | None = None, **headers: str) -> httpx.AsyncClient:
     app = outreach_app(service, Loops(), metrics or Metrics())
     return httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://test", headers=headers, follow_redirects=True
+        transport=httpx.ASGITransport(app),
+        base_url="http://localhost",
+        headers=headers,
+        follow_redirects=True,
     )
 
 
@@ -98,7 +101,7 @@ async def test_another_origin_changes_nothing(service: Service) -> None:
 
 
 async def test_with_a_token_nothing_but_health_is_open(service: Service) -> None:
-    told = service.settings.model_copy(update={"token": Settings(token="open-sesame-42").token})
+    told = service.settings.model_copy(update={"token": Settings(token="open-sesame-42-and-more").token})
     guarded = Service(
         service.database, service.claiming, service.fetcher, service.manager, service.follower, told
     )
@@ -108,7 +111,7 @@ async def test_with_a_token_nothing_but_health_is_open(service: Service) -> None
             for path in ("/", "/api/overview", "/metrics", "/health")
         }
         assert codes == {"/": 401, "/api/overview": 401, "/metrics": 401, "/health": 200}
-        bearer = {"Authorization": "Bearer open-sesame-42"}
+        bearer = {"Authorization": "Bearer open-sesame-42-and-more"}
         assert (await client.get("/", headers=bearer)).status_code == 200
 
 
@@ -126,7 +129,7 @@ async def test_no_request_is_an_error_of_ours(service: Service) -> None:
     """What nobody would ask is refused, and never a 500."""
     app = outreach_app(service, Loops(), Metrics())
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for method, path, body in [
             ("GET", "/api/discoveries?after=-1", None),
             ("GET", f"/api/discoveries?after={2**63}", None),
@@ -165,7 +168,7 @@ async def test_whatever_the_description_allows_is_answered_as_it_says(service: S
     loop = asyncio.get_running_loop()
 
     async def asked(case: schemathesis.Case[Any]) -> int:
-        told = case.as_transport_kwargs(base_url="http://test")
+        told = case.as_transport_kwargs(base_url="http://localhost")
         told.pop("cookies", None)
         async with httpx.AsyncClient(transport=served) as client:
             return (await client.request(**told)).status_code

@@ -36,7 +36,7 @@ async def api_of(world: World, address: str = "127.0.0.1") -> AsyncIterator[http
     app = login_app(world.service, Loops(), Metrics(), world.settings, world.line)
     transport = httpx.ASGITransport(app=app, client=(address, 1), raise_app_exceptions=False)
     try:
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             yield client
     finally:
         app.state.stop_counting()

@@ -31,7 +31,7 @@ async def test_nothing_that_is_told_to_anybody_carries_a_secret(
         app = login_app(world.service, Loops(), metrics, world.settings, world.line)
         transport = httpx.ASGITransport(app=app)
         said = []
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as api:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as api:
             started = (await api.post("/logins", json={"user_id": USER})).json()
             name, mine = started["session_id"], {"Authorization": f"Bearer {started['token']}"}
             session_id = SessionId.parsed(name)

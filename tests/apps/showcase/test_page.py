@@ -85,7 +85,7 @@ async def test_no_button_can_be_pressed_without_token_or_from_another_origin() -
             )
             assert (await client.get(path)).status_code == 405
             named = await client.post(path, data={"token": token}, headers={"host": "evil.example"})
-            assert named.status_code == 400
+            assert named.status_code == 421
         assert not showcase.troubles.incidents
         assert (await client.post("/trouble/nothing", data={"token": token})).status_code == 404
         assert (await client.post("/trouble/duplicate", data={"token": token})).status_code == 303
