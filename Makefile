@@ -14,9 +14,10 @@ LOCK := .venv-lock
 PEERS := .venv-explorer
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
 CODE := $(wildcard src tests bench gallery tools scripts apps docs/examples)
+PACKAGES := appkit devices imagebot outreach qrlogin showcase
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-pythons check format bench bench-short bench-explorer explore certificates mutate mutate-explored storm-mutants pooler docs lock clean
+.PHONY: help run demo test test-pythons check format bench bench-short bench-explorer explore certificates mutate mutate-explored install-apps storm-mutants pooler docs lock clean
 .PHONY: devices imagebot outreach qrlogin storm-devices storm-imagebot storm-outreach storm-qrlogin
 
 help: ## Show this list
@@ -82,6 +83,9 @@ mutate: $(VENV)/.project ## Break each guard on purpose and see a test turn red
 mutate-explored: $(VENV)/.project ## The same, seen by the explorer instead of by tests
 	$(BIN)/python -m tools.explore_mutants $(ARGS)
 
+install-apps: $(VENV)/.project ## Each app into an empty environment, from wheels, and its command started
+	$(BIN)/python -m tools.install_apps $(ARGS)
+
 storm-mutants: $(VENV)/.project ## Plant each known bug in an app and see its storm find it; ARGS="--app devices --only late"
 	$(BIN)/python -m tools.storm_mutants $(ARGS)
 
@@ -116,8 +120,8 @@ $(PEERS)/.requirements: requirements/explorer.txt
 	$*/bin/python $(PIP_INSTALL) --require-hashes --requirement $^
 	@touch $@
 
-$(VENV)/.project $(APPS)/.project: ALSO := --editable apps
-$(VENV)/.project $(APPS)/.project: apps/pyproject.toml
+$(VENV)/.project $(APPS)/.project: ALSO := $(PACKAGES:%=--editable apps/%)
+$(VENV)/.project $(APPS)/.project: $(PACKAGES:%=apps/%/pyproject.toml)
 
 %/.project: %/.requirements pyproject.toml
 	$*/bin/python $(PIP_INSTALL) --no-build-isolation --editable . $(ALSO)

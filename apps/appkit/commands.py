@@ -22,6 +22,10 @@ output_option = click.option(
 )
 
 
+class Unusable(Exception):
+    """Something outside is missing that the command needs; the message is one line for its user."""
+
+
 def run(main: Coroutine[Any, Any, int | None]) -> NoReturn:
     """Run an async command and exit with what it returns; Ctrl-C is 130, without a traceback."""
     try:
@@ -29,6 +33,15 @@ def run(main: Coroutine[Any, Any, int | None]) -> NoReturn:
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         code = INTERRUPTED
+    except Unusable as error:
+        click.echo(str(error), err=True)
+        code = UNREACHABLE
+    except RuntimeError as error:
+        if type(error).__name__ != "ServerMissing":
+            raise
+        # of raceproof.testing, which is imported where a server is started and nowhere else
+        click.echo(f"{error}; or install the extra `simulate` or `storm` of this application", err=True)
+        code = UNREACHABLE
     sys.exit(code or OK)
 
 
