@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from appkit import commands as kit
+from appkit.instances import named
 from appkit.settings import load
 from devices.settings import EMBEDDED, Settings
 
@@ -51,7 +52,7 @@ def serve(simulate: int | None, trouble: str) -> None:
     from devices.serving import serve as serving
 
     kit.log_to_stderr()
-    told = settings()
+    told = named(settings(), "serve")
     kit.run(serving(told, simulate, _trouble(trouble)))
 
 

@@ -11,6 +11,7 @@ import click
 from pydantic import SecretStr
 
 from appkit import commands as kit
+from appkit.instances import named
 from appkit.settings import load
 from imagebot.lifecycle import Status
 from imagebot.redaction import redact_logs
@@ -65,7 +66,7 @@ def serve(simulate: bool, trouble: str) -> None:
     """Run an instance. Several may run at once on one database: one is ACTIVE."""
     kit.log_to_stderr()
     logging.getLogger("aiogram.event").setLevel(logging.WARNING)
-    told = settings()
+    told = named(settings(), "serve")
     kit.run(_serve(told, trouble_of(trouble) if simulate else None))
 
 

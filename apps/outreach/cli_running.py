@@ -3,6 +3,7 @@
 import click
 
 from appkit import commands as kit
+from appkit.instances import named
 from appkit.loops import Loops
 from outreach import campaign_media_discoveries as the_note
 from outreach.cli_common import settings_or_exit, with_service
@@ -28,7 +29,7 @@ def serve(simulate: bool, work: bool) -> None:
 def work() -> None:
     """Run the stages without page and API, until SIGTERM. Several may run at once."""
     kit.log_to_stderr()
-    told = settings_or_exit()
+    told = named(settings_or_exit(), "work")
 
     async def body() -> int:
         stop = kit.stop_event()

@@ -11,6 +11,7 @@ import click
 import uvicorn
 
 from appkit import commands as kit
+from appkit.instances import named
 from appkit.loops import Loops
 from outreach.api import outreach_app
 from outreach.cli_common import settings_or_exit
@@ -29,7 +30,7 @@ async def serve_until_told(simulate: bool, work: bool) -> int:
         if simulate:
             url, key = await stack.enter_async_context(_simulated_provider())
             more = {"ai_url": url, "ai_key": key, "rhythm": "continuous", "rest": 2.0, "ai_rate": 20.0}
-        told = settings_or_exit(**more)
+        told = named(settings_or_exit(**more), "serve")
         service = await stack.enter_async_context(running(told, loops, metrics, work=work))
         if simulate:
             await seed(service)

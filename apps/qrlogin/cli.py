@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from appkit import commands as kit
+from appkit.instances import named
 from appkit.loops import Loops
 from appkit.settings import load
 from qrlogin.leaving import end_session
@@ -51,7 +52,7 @@ def settings() -> Settings:
 def serve(simulate: bool, no_ingest: bool) -> None:
     """Run an instance: API, page and ingest. Several may run at once."""
     kit.log_to_stderr()
-    kit.run(_serve(settings(), simulate, no_ingest))
+    kit.run(_serve(named(settings(), "serve"), simulate, no_ingest))
 
 
 async def _serve(told: Settings, simulate: bool, no_ingest: bool) -> int:
@@ -105,7 +106,7 @@ def _server(app: Any, host: str, port: int, proxies: str = "") -> Any:
 def ingest() -> None:
     """Run an ingest worker alone, beside instances with `--no-ingest` or without."""
     kit.log_to_stderr()
-    kit.run(_ingest(near_telegram(settings())))
+    kit.run(_ingest(near_telegram(named(settings(), "ingest"))))
 
 
 async def _ingest(told: Settings) -> int:
