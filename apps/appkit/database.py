@@ -4,6 +4,7 @@ PostgreSQL or SQLite, by URL. Migrations are numbered files, each applied once, 
 """
 
 import asyncio
+import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -17,6 +18,8 @@ from sqlalchemy import ColumnElement, Dialect, event, literal_column, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.types import DateTime, String, TypeDecorator
 
+from appkit.commands import Unusable
+from appkit.watch import is_unavailable
 from raceproof import AsyncStore, bind, connect
 
 WORDS = {
@@ -41,6 +44,8 @@ WORDS = {
 }
 """What a migration writes as {moment}, {identity} and so on."""
 
+CONNECTS = 10.0
+"""Seconds for a connection to open, and to wait for a free one."""
 _OPENINGS = 500
 """Hundredths of a second that others may take to open a new file."""
 _LOCK = 0x7261636570726F6F  # of migrations, among advisory locks
@@ -96,25 +101,41 @@ async def open_database(
 ) -> AsyncIterator[Database]:
     """The database at this URL with its migrations applied; on SQLite the file is made.
 
-    `pooled`: behind a transaction pooler, where no statement stays prepared.
+    Raises `Unusable`, with one line for the user, if there is none. `pooled`: behind a transaction pooler, where no
+    statement stays prepared.
     """
-    named: dict[str, Any] = {"prepared_statement_name_func": lambda: f"__{uuid4()}__"}
     unprepared: dict[str, Any] = {"statement_cache_size": 0} if pooled else {}
-    engine = create_async_engine(
-        _driver_url(url),
-        pool_size=10,
-        max_overflow=10,
-        pool_pre_ping=True,
-        connect_args={**named, **unprepared} if pooled else {},
-    )
+    options: dict[str, Any] = {"pool_size": 10, "max_overflow": 10, "pool_pre_ping": True}
+    if url.startswith("postgres"):
+        named = {"prepared_statement_name_func": lambda: f"__{uuid4()}__"} if pooled else {}
+        options |= {"connect_args": {"timeout": CONNECTS, **unprepared, **named}, "pool_timeout": CONNECTS}
+    engine = create_async_engine(_driver_url(url), **options)
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
     try:
-        await migrate(engine, migrations, own)
+        try:
+            await migrate(engine, migrations, own)
+        except Exception as error:
+            if url.startswith("postgres") and is_unavailable(error):
+                raise Unusable(f"cannot reach the database at {_place(engine)}: {_reason(error)}") from error
+            raise
         async with connect(url, **unprepared) as store:
             yield Database(engine, store)
     finally:
         await engine.dispose()
+
+
+def _place(engine: AsyncEngine) -> str:
+    """Without name and password."""
+    at = engine.url
+    return f"{at.host or 'localhost'}:{at.port or 5432}/{at.database or ''}"
+
+
+def _reason(error: Exception) -> str:
+    """What a driver says may carry a DSN: only the system's own words are printed."""
+    cause = getattr(error, "orig", None) or error
+    words = os.strerror(cause.errno) if isinstance(cause, OSError) and cause.errno else ""
+    return words or type(cause.__cause__ or cause).__name__
 
 
 def store_now(connection: AsyncConnection) -> ColumnElement[datetime]:

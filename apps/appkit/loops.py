@@ -9,6 +9,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from appkit.watch import Watch
 
 log = logging.getLogger("appkit.loops")
 
@@ -28,6 +32,8 @@ class Loop:
     failures: int = 0
     """In a row; a beat ends it."""
     last_error: str = ""
+    complaint: str = ""
+    """What it says itself is wrong."""
 
     def beat(self) -> None:
         """It works: call this at every turn."""
@@ -43,6 +49,8 @@ class Loop:
     @property
     def trouble(self) -> str | None:
         """What is wrong, in words."""
+        if self.complaint:
+            return self.complaint
         if self.failures:
             return f"failed {self.failures} times in a row, the last time with {self.last_error}"
         if self.heard is None:
@@ -61,6 +69,8 @@ class Loops:
         self._loops: list[Loop] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._draining = False
+        self.watched: Watch | None = None
+        """The database that requests depend on."""
 
     async def __aenter__(self) -> "Loops":
         return self
@@ -76,6 +86,14 @@ class Loops:
         self._loops.append(loop)
         self._tasks.append(asyncio.create_task(self._run(loop, body), name=name))
         return loop
+
+    def watch(self, url: str) -> None:
+        """Watch the database at this URL: `/health` and requests learn within a second that it hangs."""
+        if url.startswith("postgres"):
+            from appkit.watch import Watch
+
+            self.watched = Watch(url)
+            self.start("database", self.watched.run, silent=5.0)
 
     async def drain(self, *names: str, seconds: float) -> None:
         """Let these loops come to their end, which somebody has told them to; not longer than so many seconds."""

@@ -5,6 +5,7 @@ Pages are rendered on the server and everything that they load comes from there.
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,14 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from appkit.hosts import MISDIRECTED, Hosts
 from appkit.loops import Loops
+from appkit.watch import Unavailable, is_unavailable
 from raceproof import count_decisions
 from raceproof.intake import BadJson, parse
 
+log = logging.getLogger("appkit.web")
+
 MAX_BODY = 1024 * 1024
+WITHOUT_DATABASE = ("/health", "/metrics")
 READ_SECONDS = 10.0
 """For a whole body to arrive."""
 DIGITS = 18
@@ -51,6 +56,7 @@ def web_app(
     """An application with `/health`, `/metrics`, `/kit/kit.css`, limits and headers; `hosts` are its names."""
     app = FastAPI(title=title, docs_url=None, redoc_url=None, **options)
     app.state.stop_counting = count_decisions(registry)
+    app.add_middleware(Available, loops=loops)
     app.add_middleware(Limits, hosts=Hosts(title, hosts))
     app.mount("/kit", StaticFiles(directory=STATIC), name="kit")
 
@@ -74,6 +80,45 @@ def web_app(
         )
 
     return app
+
+
+class Available:
+    """ASGI middleware: 503 with a reason while the database is away, also for requests that wait for it already."""
+
+    def __init__(self, app: App, loops: Loops) -> None:
+        self._app = app
+        self._loops = loops
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in WITHOUT_DATABASE or scope["path"].startswith("/kit/"):
+            await self._app(scope, receive, send)
+            return
+        begun = over = False
+
+        async def begin(message: Message) -> None:
+            nonlocal begun
+            if not over:
+                begun = True
+                await send(message)
+
+        async def work() -> None:
+            await self._app(scope, receive, begin)
+
+        watch = self._loops.watched
+        try:
+            await (work() if watch is None else watch.answer(work, lambda: begun))
+        except Exception as error:
+            away = is_unavailable(error) or (watch is not None and watch.reason)
+            if begun or not away:
+                raise
+            over = True
+            log.warning("503: %s", type(error).__name__)
+            why = (
+                str(error)
+                if isinstance(error, Unavailable)
+                else f"the database is away: {type(error).__name__}"
+            )
+            await _refuse(503, f"{why}; ask again in a moment", send, [(b"retry-after", b"1")])
 
 
 class Limits:
@@ -161,9 +206,9 @@ def _all(scope: MutableMapping[str, Any], header: bytes) -> list[bytes]:
     return [value for name, value in scope["headers"] if name.lower() == header]
 
 
-async def _refuse(status: int, why: str, send: Send) -> None:
+async def _refuse(status: int, why: str, send: Send, more: Iterable[tuple[bytes, bytes]] = ()) -> None:
     body = json.dumps({"error": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -49,6 +49,7 @@ class Dispatcher:
             parallel=self._settings.parallel,
             most=10 * self._settings.parallel,
             poll=0.5,
+            drain=self._settings.drain,
             returning=["node", "channel", "cmd", "params", "publish_state"],
         )
 

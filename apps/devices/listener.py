@@ -126,7 +126,7 @@ class Listener:
             Arrival("mqtt", event_id, body, headers={"topic": topic}, ordering_key=f"{node}/{channel}"),
         )
 
-    def worker(self) -> Worker:
+    def worker(self, drain: float) -> Worker:
         """The loop that acts on what was stored."""
         return Worker(
             self._db,
@@ -136,6 +136,7 @@ class Listener:
             by=self._instance,
             parallel=200,
             poll=0.5,
+            drain=drain,
             returning=["event_id", "body", "headers"],
         )
 

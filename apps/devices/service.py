@@ -47,7 +47,7 @@ async def running(
         listener = Listener(database, presences, metrics, Topics(settings.prefix), settings.instance)
         upkeep = Upkeep(database, settings, metrics)
         follower = Follower(database)
-        workers = [Dispatcher(database, publisher, settings).worker(), listener.worker()]
+        workers = [Dispatcher(database, publisher, settings).worker(), listener.worker(settings.drain)]
         scheduler = upkeep.scheduler()
 
         async def measure(loop: Loop) -> None:
@@ -57,6 +57,7 @@ async def running(
                 await asyncio.sleep(5)
 
         async with loops:
+            loops.watch(settings.database_url)
             loops.start("publisher", publisher.run)
             loops.start("listener", lambda loop: listener.run(options, loop))
             loops.start("presence", presences.run)
@@ -71,4 +72,4 @@ async def running(
                 scheduler.stop()
                 for worker in workers:
                     worker.stop()
-                await loops.drain("dispatcher", "responses", "upkeep", seconds=10)
+                await loops.drain("dispatcher", "responses", "upkeep", seconds=settings.drain + 2)

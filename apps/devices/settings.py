@@ -42,6 +42,7 @@ class Settings(BaseSettings):
         None, description="asked for by API and page; needed on any address but loopback"
     )
     instance: str = Field("one", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="the name of this instance")
+    drain: float = Field(10.0, gt=0, description="seconds that running work has after SIGTERM")
     puback: float = Field(5.0, gt=0, description="seconds to wait for the broker")
     parallel: int = Field(100, gt=0, description="publishes under way at once")
     answer: float = Field(300.0, gt=0, description="seconds for a node to answer, before TIMEOUT")

@@ -31,12 +31,21 @@ class Generation:
         self._kie = kie
         self._settings = settings
         self._by = settings.instance
+        self._drain = settings.drain
         self._creation = creation_of(settings)
 
     def worker(self) -> Worker:
         """The loop that creates tasks."""
         return Worker(
-            self._db, Job.submit, self.create, finish=Job.created, by=self._by, parallel=8, most=16, poll=0.5
+            self._db,
+            Job.submit,
+            self.create,
+            finish=Job.created,
+            by=self._by,
+            parallel=8,
+            most=16,
+            poll=0.5,
+            drain=self._drain,
         )
 
     async def create(self, claim: Claim[Any, Any]) -> type[Finished]:

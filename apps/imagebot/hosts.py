@@ -1,9 +1,13 @@
 """Who may ask, for aiohttp: names of this application in Host, and changes of the simulators by their own pages only."""
 
+from collections.abc import Callable
+
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from appkit.hosts import MISDIRECTED, Hosts
+from appkit.loops import Loops
+from appkit.watch import Unavailable
 
 
 def known_hosts(hosts: Hosts) -> Middleware:
@@ -16,6 +20,22 @@ def known_hosts(hosts: Hosts) -> Middleware:
         ):
             return web.json_response({"error": why}, status=MISDIRECTED)
         return await handler(request)
+
+    return check
+
+
+def available(loops: Callable[[], Loops]) -> Middleware:
+    """503 with a reason while the database hangs, also for requests that wait for it already."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        watch = loops().watched
+        if watch is None or request.method == "GET":
+            return await handler(request)
+        try:
+            return await watch.answer(lambda: handler(request))
+        except Unavailable as error:
+            return web.json_response({"error": str(error)}, status=503, headers={"Retry-After": "1"})
 
     return check
 

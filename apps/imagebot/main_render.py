@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 
 from appkit.hosts import Hosts
 from appkit.loops import Loops
-from imagebot.hosts import known_hosts
+from imagebot.hosts import available, known_hosts
 from imagebot.lifecycle import WORK
 from imagebot.metrics import Metrics
 from imagebot.runtime import Runtime, running
@@ -71,9 +71,8 @@ class Application:
     def routed(self) -> web.Application:
         """The four routes."""
         names = [urlsplit(self.settings.public_url).hostname or "", *self.settings.hosts]
-        app = web.Application(
-            client_max_size=1024 * 1024, middlewares=[known_hosts(Hosts("imagebot", filter(None, names)))]
-        )
+        checks = [known_hosts(Hosts("imagebot", filter(None, names))), available(lambda: self.loops)]
+        app = web.Application(client_max_size=1024 * 1024, middlewares=checks)
         app.router.add_get("/health", self.health)
         app.router.add_post("/webhook/{secret}", self.webhook)
         app.router.add_post("/kie-callback", self.kie_callback)

@@ -45,6 +45,7 @@ class Notifying:
             by=self._settings.instance,
             parallel=4,
             most=32,
+            drain=self._settings.drain,
             returning=["body"],
         )
 

@@ -104,6 +104,7 @@ class Runtime:
 
     def start(self) -> None:
         """Begin all loops."""
+        self._loops.watch(self._settings.database)
         for name, worker in self._workers.items():
             self._loops.start(name, working(worker))
         self._loops.start("active", self._while_active)
@@ -116,7 +117,7 @@ class Runtime:
         await self.lock.leader.step_down()
         for worker in self._workers.values():
             worker.stop()
-        await self._loops.drain(*self._workers, seconds=self._settings.drain)
+        await self._loops.drain(*self._workers, seconds=self._settings.drain + 2)
         await self.lock.write(STOPPED)
 
     async def _while_active(self, loop: Loop) -> None:

@@ -69,6 +69,7 @@ class UpdateQueueManager:
         self._dispatcher = dispatcher
         self._bot = bot
         self._by = settings.instance
+        self._drain = settings.drain
         self._metrics = metrics
         self._workers: dict[str, Worker] = {}
 
@@ -102,6 +103,7 @@ class UpdateQueueManager:
             where=column("source") == source,
             returning=["body"],
             leader=leader,
+            drain=self._drain,
         )
         return self._workers[source]
 

@@ -46,6 +46,7 @@ class Watching:
             by=self._settings.instance,
             parallel=8,
             most=32,
+            drain=self._settings.drain,
             returning=["body"],
         )
 
@@ -58,6 +59,7 @@ class Watching:
             by=self._settings.instance,
             parallel=8,
             most=32,
+            drain=self._settings.drain,
             poll=min(1.0, self._settings.poll),
         )
 

@@ -53,6 +53,7 @@ class Manager:
             # a row's own time ends in `_handle`, which knows what to write; this is for the whole batch
             batch_timeout=settings.batch_timeout,
             poll=settings.poll,
+            drain=settings.drain,
             returning=COLUMNS,
             limit=Limit(stage.task, settings.at_once(stage.name), settings.slot),
         )

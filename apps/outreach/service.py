@@ -64,6 +64,7 @@ async def running(
 ) -> AsyncIterator[Service]:
     """The service at work until the block ends; then it acquires nothing more and gives back what it has."""
     async with prepared(settings, metrics) as service, loops:
+        loops.watch(settings.database_url)
         scheduler = _scheduler(service)
         workers = {}
         if work and settings.rhythm == "continuous":
@@ -83,7 +84,7 @@ async def running(
             service.manager.stop()
             for worker in workers.values():
                 worker.stop()
-            await loops.drain("schedule", *workers, seconds=35)
+            await loops.drain("schedule", *workers, seconds=settings.drain + 5)
 
 
 def _scheduler(service: Service) -> Scheduler:

@@ -39,6 +39,7 @@ class Settings(BaseSettings):
     limits: dict[str, int] = Field({}, description='workers of a stage over all processes: {"vetting": 2}')
     slot: float = Field(30.0, gt=0, description="seconds after which a dead worker's slot is free")
     poll: float = Field(1.0, gt=0, description="seconds between two looks for work")
+    drain: float = Field(30.0, gt=0, description="seconds that running work has after SIGTERM")
     batch: int = Field(BATCH, ge=1, le=1000, description="rows that are acquired together")
     batch_timeout: float = Field(45 * 60.0, gt=0, description="seconds for all that was acquired together")
     item_timeout: float = Field(120.0, gt=0, description="seconds for one row")

@@ -59,6 +59,7 @@ def transcriber(database: Database, settings: Settings, fetcher: Fetcher) -> Wor
         timeout=settings.item_timeout,
         batch_timeout=settings.batch_timeout,
         poll=settings.poll,
+        drain=settings.drain,
         returning=["transcript_url"],
         limit=Limit(TASK, AT_ONCE, settings.slot),
     )

@@ -66,6 +66,7 @@ async def running(
                 await asyncio.sleep(FIGURES)
 
         async with loops:
+            loops.watch(settings.database_url)
             loops.start("figures", figures)
             loops.start("store", store, silent=HUNG)
             if settings.store:
@@ -79,5 +80,5 @@ async def running(
             finally:
                 if ingest is not None:
                     ingest.halt()
-                    await loops.drain("ingest", seconds=5)
+                    await loops.drain("ingest", seconds=settings.drain)
                     await ingest.stop()

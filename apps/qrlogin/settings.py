@@ -68,6 +68,7 @@ class Settings(BaseSettings):
         False, description="let any Telegram account scan; without it, only the account of the user"
     )
     instance: str = Field("one", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="the name of this instance")
+    drain: float = Field(5.0, gt=0, description="seconds that running work has after SIGTERM")
     ttl: int = Field(ACTIVE_SECONDS, ge=1, le=ACTIVE_SECONDS, description="seconds for one attempt")
     lease: float = Field(LEASE, ge=0.5, description="seconds after which a silent ingest process is replaced")
     renew_before: float = Field(
