@@ -39,6 +39,8 @@ LIMIT, LIMIT_IN_SHORT = 900.0, 180.0
 """Seconds for the whole crowd."""
 KILL_EVERY, KILL_EVERY_IN_SHORT = 6.0, 2.0
 """Seconds between two kills; of a small crowd, which is through sooner."""
+DRILLS = 240.0
+"""Seconds for the drills before the crowd."""
 LEASE = 6.0
 PAUSE = 9.0
 """Seconds for which a process is frozen: longer than its lease."""
@@ -111,7 +113,11 @@ class _Storm:
             paused = 0
             if plain is not None:
                 drills = Drills(crowd, plain, self.settings.database_url, self.ingests, LEASE)
-                await drills.run(self.report)
+                try:
+                    async with asyncio.timeout(DRILLS):
+                        await drills.run(self.report)
+                except TimeoutError:
+                    self.report.check("the drills came to their end", False, name="drills-ended")
                 paused = drills.pauses
             seconds = await self._crowd()
             peeked = await crowd.peek()
