@@ -82,7 +82,7 @@ def _commands(service: Service, follower: Follower) -> APIRouter:
         if done.outcome == "different":
             raise HTTPException(409, f"{wanted.cmd_id} is the id of another command, with other content")
         response.status_code = 201 if done.outcome == "created" else 200
-        return {**done.command, "cleared": done.cleared}
+        return {**done.command, "cleared": done.cleared, "under_way": done.under_way}
 
     @api.get("/commands")
     async def listed(

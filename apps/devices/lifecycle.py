@@ -84,10 +84,11 @@ class Command(
             column("permit") == "ALLOWED",
             sql("t.valid_until > CURRENT_TIMESTAMP"),
             sql("NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.path = t.node AND nodes.state = 'OFFLINE')"),
-            # A stop is the first of its line, and still waits for a command of that line which is on its way right now.
+            # A stop is the first of its line, and still waits for a command of its channel that is on its way right now,
+            # also for one that stands in no line since its permit was withdrawn.
             sql(
-                "NOT EXISTS (SELECT 1 FROM commands AS other WHERE other.line = t.line AND other.cmd_id <> t.cmd_id"
-                " AND other.status IN ('QUEUED', 'SEND_FAILED') AND other.claimed_until > CURRENT_TIMESTAMP)"
+                "NOT EXISTS (SELECT 1 FROM commands AS other WHERE other.node = t.node AND other.channel = t.channel"
+                " AND other.cmd_id <> t.cmd_id AND other.status IN ('QUEUED', 'SEND_FAILED') AND other.claimed_until > CURRENT_TIMESTAMP)"
             ),
         ],
     )

@@ -1,7 +1,7 @@
 """Commands come in once each, and can be taken back while they wait.
 
-The same `cmd_id` with the same content is the same command; with other content it is refused. A stop clears what waits in
-its channel, in the same transaction, and comes before every other line.
+The same `cmd_id` with the same content is the same command; with other content it is refused. A stop that is new clears
+everything that was submitted before it to its channel, in the same transaction, and comes before every other line.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -21,8 +21,12 @@ from appkit.together import Together
 from devices.lifecycle import WAITING, Allowance, Command, Permit, Status, publish
 from devices.metrics import Metrics
 from devices.tables import commands
-from raceproof import Answer, sql
+from raceproof import Answer, AsyncStore
 
+SUBMISSIONS = 0x6465766963657300
+"""The advisory lock between stops and all other submissions."""
+DOUBTFUL = ("sending", "uncertain")
+"""A command that is so and waits may have arrived."""
 URGENT = ("stop", "emergency_stop")
 """These are stops without being asked."""
 
@@ -61,6 +65,8 @@ class Submitted:
     command: dict[str, Any]
     cleared: int = 0
     """Commands that a stop has taken out of the queue."""
+    under_way: int = 0
+    """Commands that a stop could not take back for sure: a dispatcher has them, or an earlier try may have arrived."""
 
 
 class Submitting:
@@ -75,13 +81,23 @@ class Submitting:
     async def submit(self, wanted: Wanted) -> Submitted:
         """Keep a command. When this returns it is durable."""
         named = wanted if wanted.cmd_id else replace(wanted, cmd_id=f"c-{secrets.token_hex(10)}")
-        done = await (self._stop(named) if named.stops else self._together.ask(named))
+        done = await self._together.ask(named)
         self._metrics.submitted.labels(done.outcome).inc()
         return done
 
     async def _keep_all(self, many: Sequence[Wanted]) -> list[Submitted]:
-        async with self._database.transaction() as (connection, _):
+        """Those that come together share the transaction, in the order in which they came."""
+        stops = any(wanted.stops for wanted in many)
+        async with self._database.transaction() as (connection, db):
+            await _enter(connection, alone=stops)
             done = await self._keep(connection, many)
+            if stops:
+                done = [
+                    await _clear(connection, db, wanted, one)
+                    if wanted.stops and one.outcome == "created"
+                    else one
+                    for wanted, one in zip(many, done, strict=True)
+                ]
         await self._offer(done)
         return done
 
@@ -90,25 +106,13 @@ class Submitting:
         if created := [one.command["cmd_id"] for one in done if one.outcome == "created"]:
             await self._database.store.offer(Command.dispatch, created)
 
-    async def _stop(self, wanted: Wanted) -> Submitted:
-        """What waits in its channel is taken back before the stop is there: what is claimed by then is on its way."""
-        why = f"stopped by {wanted.cmd_id}"
-        async with self._database.transaction() as (connection, db):
-            waits = sql("t.line = {line} AND t.cmd_id <> {cmd_id}", line=wanted.line, cmd_id=wanted.cmd_id)
-            taken_back = await db.move_many(
-                Permit.cancel, where=waits, limit=1000, set={"why": why, "line": None}
-            )
-            keys = [answer.key for answer in taken_back]
-            await db.move_many(Command.send_failed, keys, set={"error_message": why})
-            (done,) = await self._keep(connection, [wanted])
-        await self._offer([done])
-        return replace(done, cleared=len(keys))
-
     async def _keep(self, connection: AsyncConnection, many: Sequence[Wanted]) -> list[Submitted]:
         """Insert what is new, all of it in one statement, and compare the rest with what is there."""
         dialect: Any = sqlite if self._database.dialect == "sqlite" else postgresql
         now = (await connection.execute(select(store_now(connection)))).scalar_one()
-        first = {wanted.cmd_id: wanted for wanted in reversed(many)}  # of several with one id, the first
+        first: dict[str | None, Wanted] = {}
+        for wanted in many:
+            first.setdefault(wanted.cmd_id, wanted)
         write = dialect.insert(commands).on_conflict_do_nothing(index_elements=["cmd_id"]).returning(commands)
         made = await connection.execute(write, [self._row(wanted, now) for wanted in first.values()])
         rows = {row["cmd_id"]: row for row in made.mappings()}
@@ -162,6 +166,46 @@ class Submitting:
         return answer
 
 
+async def _enter(connection: AsyncConnection, alone: bool) -> None:
+    """A stop waits for submissions that are being stored, and they for it: what has a smaller number is there to be cleared.
+
+    On SQLite every transaction has the write lock already.
+    """
+    if connection.dialect.name != "sqlite":
+        lock = func.pg_advisory_xact_lock if alone else func.pg_advisory_xact_lock_shared
+        await connection.execute(select(lock(SUBMISSIONS)))
+
+
+async def _clear(connection: AsyncConnection, db: AsyncStore, stop: Wanted, kept: Submitted) -> Submitted:
+    """Take back all that waits in the channel of a stop and came before it; `kept` is the stop, which is new.
+
+    What a dispatcher holds loses its permit too, so that it is not tried again; the stop waits until that try is over.
+    """
+    earlier = select(
+        commands.c.cmd_id,
+        commands.c.status,
+        commands.c.publish_state.in_(DOUBTFUL) | (commands.c.claimed_until > store_now(connection)),
+    ).where(
+        commands.c.node == stop.node,
+        commands.c.channel == stop.channel,
+        commands.c.status.in_(WAITING),
+        commands.c.permit == Allowance.ALLOWED,
+        commands.c.number < kept.command["number"],
+    )
+    # not `move_many(where=…)`, which passes over rows that another transaction has locked
+    found = (await connection.execute(earlier.order_by(commands.c.cmd_id).with_for_update())).all()
+    why = f"stopped by {stop.cmd_id}"
+    for start in range(0, len(found), 500):
+        part = found[start : start + 500]
+        keys = [cmd_id for cmd_id, _, _ in part]
+        for answer in await db.move_many(Permit.withdraw, keys, set={"why": why, "line": None}):
+            answer.must()
+        unsent = [key for key, status, doubtful in part if status == Status.QUEUED and not doubtful]
+        await db.move_many(Command.send_failed, unsent, set={"error_message": why})
+    under_way = sum(bool(doubtful) for _, _, doubtful in found)
+    return replace(kept, cleared=len(found) - under_way, under_way=under_way)
+
+
 def _submitted(wanted: Wanted, row: RowMapping, created: bool) -> Submitted:
     same = {name: row[name] for name in wanted.content} == wanted.content
     return Submitted("created" if created else "known" if same else "different", shown(row))
@@ -172,7 +216,7 @@ def shown(row: RowMapping | dict[str, Any]) -> dict[str, Any]:
     told = dict(row)
     told["params"] = json.loads(told["params"])
     told["urgent"] = told["rank"] == 0
-    told["uncertain"] = told["publish_state"] in ("sending", "uncertain") and told["status"] in WAITING
+    told["uncertain"] = told["publish_state"] in DOUBTFUL and told["status"] in WAITING
     told["ended"] = told["status"] not in (Status.QUEUED, Status.SENT, Status.ACK, Status.SEND_FAILED) or (
         told["status"] == Status.SEND_FAILED and told["permit"] == Allowance.WITHDRAWN
     )

@@ -47,7 +47,7 @@ async def _tried(service: Running, cmd_id: str, ago: float) -> None:
         await connection.execute(
             update(commands)
             .where(commands.c.cmd_id == cmd_id)
-            .values(publishing_at=await _before(connection, ago))
+            .values(publishing_at=await before(connection, ago))
         )
     assert (await service.show(cmd_id))["uncertain"]
 
@@ -56,7 +56,7 @@ async def _nobody_knows(_: Turn) -> None:
     return None
 
 
-async def _before(connection: Any, ago: float) -> datetime:
+async def before(connection: Any, ago: float) -> datetime:
     now: datetime = (await connection.execute(select(store_now(connection)))).scalar_one()
     return now - timedelta(seconds=ago)
 
@@ -64,7 +64,7 @@ async def _before(connection: Any, ago: float) -> datetime:
 async def _first_tried(service: Running, cmd_id: str, ago: float) -> None:
     """The last try was not the first of which nobody knows the end."""
     async with service.service.database.transaction() as (connection, _):
-        since = await _before(connection, ago)
+        since = await before(connection, ago)
         await connection.execute(doubts.insert().values(cmd_id=cmd_id, since=since))
 
 
