@@ -1,6 +1,6 @@
 """The HTTP interface and the page."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,8 +15,8 @@ from devices.lifecycle import Command, Status
 from devices.metrics import Metrics
 from devices.reading import Follower, all_nodes, counts, newest_refused, one_command, page_of_commands
 from devices.service import Service
-from devices.submitting import Wanted
-from raceproof import Answer, svg
+from devices.submitting import Declined, UnknownCommand, Wanted
+from raceproof import svg
 from raceproof.intake import BadJson, parse
 
 HERE = Path(__file__).parent
@@ -90,10 +90,11 @@ def _commands(service: Service, follower: Follower) -> APIRouter:
         status: Annotated[list[Status] | None, Query()] = None,
         before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        person: bool = False,
     ) -> dict[str, Any]:
-        """The newest first; `next` is the `before` of the next page, null on the last."""
+        """The newest first; `next` is the `before` of the next page, null on the last. `person`: those that need one."""
         page, following = await page_of_commands(
-            database, node=node, status=status or (), before=before, limit=limit
+            database, node=node, status=status or (), before=before, limit=limit, person=person
         )
         return {"commands": page, "next": following}
 
@@ -113,14 +114,14 @@ def _commands(service: Service, follower: Follower) -> APIRouter:
     async def cancel(cmd_id: CommandId, told: Reason, request: Request) -> dict[str, Any]:
         """Take it back while it waits; 409 once it is on its way or beyond."""
         check_origin(request)
-        _check(await service.submitting.cancel(cmd_id, told.by, told.reason))
+        await _decided(cmd_id, service.submitting.cancel(cmd_id, told.by, told.reason))
         return await _found(cmd_id)
 
     @api.post("/commands/{cmd_id}/resend", responses={**missing, 409: {"model": Problem}})
     async def resend(cmd_id: CommandId, told: Reason, request: Request) -> dict[str, Any]:
         """Publish a withdrawn command after all: an override, which may be a second dose, and which has your name on it."""
         check_origin(request)
-        _check(await service.submitting.resend(cmd_id, told.by, told.reason))
+        await _decided(cmd_id, service.submitting.resend(cmd_id, told.by, told.reason))
         return await _found(cmd_id)
 
     @api.get("/nodes")
@@ -142,18 +143,21 @@ def _commands(service: Service, follower: Follower) -> APIRouter:
     return api
 
 
-def _check(answer: Answer[Any, Any]) -> None:
-    if answer.outcome == "missing":
-        raise HTTPException(404, f"there is no command {answer.key}")
-    if not answer.won:
-        raise HTTPException(409, str(answer))
+async def _decided(cmd_id: str, asked: Awaitable[None]) -> None:
+    try:
+        await asked
+    except UnknownCommand:
+        raise HTTPException(404, f"there is no command {cmd_id}") from None
+    except Declined as why:
+        raise HTTPException(409, str(why)) from None
 
 
-Tab = Literal["all", "open", "trouble"]
+Tab = Literal["all", "open", "trouble", "person"]
 TABS: dict[str, list[Status]] = {
     "all": [],
     "open": [Status.QUEUED, Status.SENT, Status.ACK],
     "trouble": [Status.SEND_FAILED, Status.TIMEOUT, Status.ERROR, Status.INVALID, Status.BUSY],
+    "person": [],
 }
 
 
@@ -175,7 +179,9 @@ def _pages(service: Service, follower: Follower) -> APIRouter:
         before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
         node: NodePath | None = None,
     ) -> Response:
-        listed, following = await page_of_commands(database, node=node, status=TABS[tab], before=before)
+        listed, following = await page_of_commands(
+            database, node=node, status=TABS[tab], before=before, person=tab == "person"
+        )
         return await render(
             "commands.html" if "fragment" not in request.query_params else "commands_table.html",
             commands=listed,
@@ -184,7 +190,6 @@ def _pages(service: Service, follower: Follower) -> APIRouter:
             node=node,
             before=before,
             counts=await counts(database),
-            nodes=await all_nodes(database, 12),
         )
 
     @pages.get("/command/{cmd_id}")

@@ -55,6 +55,7 @@ class Dispatcher:
 
     async def send(self, claim: Claim[Any, Any]) -> None:
         """One try. When this returns, the broker has the command."""
+        began = time.time()
         if claim.row["publish_state"] in ("sending", "uncertain"):
             await self._remember_doubt(claim.key)
         try:
@@ -62,7 +63,7 @@ class Dispatcher:
                 publish, claim.key, by=self._settings.instance, probe=self._probe, returning=["permit"]
             ) as turn:
                 if isinstance(turn, Turn):
-                    await self._publish(claim, turn)
+                    await self._publish(claim, turn, int(began))
                     return
         except NotSent as error:
             await mark_command_send_failed(claim, str(error), db=self._db)
@@ -77,16 +78,19 @@ class Dispatcher:
         if turn.state != "delivered":
             raise Failure(str(turn), delay=1.0)
 
-    async def _publish(self, claim: Claim[Any, Any], turn: Turn) -> None:
+    async def _publish(self, claim: Claim[Any, Any], turn: Turn, ts: int) -> None:
+        """`ts` is from before the turn: if this instance sleeps on the way, nodes refuse what it publishes when it wakes."""
         if turn.row["permit"] != "ALLOWED":
             raise NotSent("its permit was withdrawn meanwhile")
         row = claim.row
         payload = signed_command(
             self._settings.secret_of(row["node"]),
+            row["node"],
+            row["channel"],
             claim.key,
             row["cmd"],
             json.loads(row["params"]),
-            int(time.time()),
+            ts,
         )
         await self._publisher.publish(self._topics.command(row["node"], row["channel"]), payload)
 

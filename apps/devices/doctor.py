@@ -1,5 +1,6 @@
 """What is wrong, with the evidence and what to do about it."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiomqtt
@@ -11,7 +12,8 @@ from devices.lifecycle import Command, Node, Permit, Status
 from devices.messages import Topics
 from devices.service import MIGRATIONS
 from devices.settings import EMBEDDED, Settings, broker_options
-from devices.tables import commands, doubts, evidence, nodes, own_tables, refused_responses
+from devices.submitting import DOUBTFUL
+from devices.tables import commands, evidence, nodes, own_tables, refused_responses
 from raceproof import asweep
 
 
@@ -54,7 +56,7 @@ async def _broker(settings: Settings) -> dict[str, str]:
     url = path.read_text() if settings.broker == EMBEDDED else settings.broker
     try:
         async with aiomqtt.Client(**broker_options(url), identifier="devices-doctor", timeout=5) as client:
-            await client.subscribe(Topics(settings.prefix).subscriptions[0])
+            await client.subscribe(Topics(settings.prefix).kept[0])
     except (aiomqtt.MqttError, OSError) as error:
         return _problem(
             "broker", type(error).__name__, "look at DEVICES_BROKER, its login and whether it is up"
@@ -64,24 +66,34 @@ async def _broker(settings: Settings) -> dict[str, str]:
 
 def _questions() -> list[tuple[str, Any, str]]:
     waiting = commands.c.status.in_((Status.QUEUED, Status.SEND_FAILED))
-    late = select(func.count()).select_from(evidence).where(evidence.c.outcome == "late")
-    uncertain = select(func.count()).select_from(commands.join(doubts, doubts.c.cmd_id == commands.c.cmd_id))
+    day = datetime.now(UTC) - timedelta(days=1)
+    late = select(func.count()).select_from(evidence).where(evidence.c.outcome == "late", evidence.c.at > day)
+    refused = select(func.count()).select_from(refused_responses).where(refused_responses.c.at > day)
     offline = select(func.count()).select_from(commands.join(nodes, nodes.c.path == commands.c.node))
     return [
         (
             "uncertain commands",
-            uncertain.where(waiting, commands.c.permit == "WITHDRAWN"),
-            "look at the node, then POST /commands/ID/resend or leave it",
+            select(func.count()).where(
+                waiting, commands.c.permit == "WITHDRAWN", commands.c.publish_state.in_(DOUBTFUL)
+            ),
+            "look at the node, then POST /commands/ID/resend or /cancel",
         ),
         (
             "waiting for a node that is offline",
-            offline.where(waiting, nodes.c.state == "OFFLINE"),
+            offline.where(waiting, commands.c.permit == "ALLOWED", nodes.c.state == "OFFLINE"),
             "they are sent when it is back, and end when they expire",
         ),
-        ("late evidence", late, "GET /commands/ID shows what the node said after the end"),
         (
-            "refused messages",
-            select(func.count()).select_from(refused_responses),
+            "waiting for a node that was never heard of",
+            select(func.count()).where(
+                waiting, commands.c.permit == "ALLOWED", commands.c.node.not_in(select(nodes.c.path))
+            ),
+            "is the path right? It is sent when the node says hello, and ends when it expires",
+        ),
+        ("late evidence of the last day", late, "GET /commands/ID shows what the node said after the end"),
+        (
+            "refused messages of the last day",
+            refused,
             "GET /refused shows them, with the reason",
         ),
     ]

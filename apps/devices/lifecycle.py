@@ -44,7 +44,10 @@ ENDED = (Status.DONE, Status.NO_EFFECT, Status.ERROR, Status.INVALID, Status.BUS
 PUBLISHING = 10.0
 """Seconds after which a try without an end counts as uncertain; more than the wait for a PUBACK."""
 LEASE = 10.0
-"""Seconds after which the work of an instance that has died goes to another: commands, responses, upkeep."""
+"""Seconds after which the work of an instance that has died goes to another: responses, upkeep."""
+DISPATCH_LEASE = 20.0
+"""The same for commands. A worker renews it when a third is over; what is left is more than the ten seconds for which a node
+takes a command. So an instance that slept past its lease publishes only what nodes refuse, never a dose after a stop."""
 
 
 class Command(
@@ -73,7 +76,7 @@ class Command(
 
     dispatch = claim(
         at=WAITING,
-        lease=LEASE,
+        lease=DISPATCH_LEASE,
         form=Columns(),
         order_by=("rank", "number"),
         serial="line",
@@ -83,12 +86,17 @@ class Command(
         where=[
             column("permit") == "ALLOWED",
             sql("t.valid_until > CURRENT_TIMESTAMP"),
-            sql("NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.path = t.node AND nodes.state = 'OFFLINE')"),
+            # A node that was never heard of counts as absent; a stop is tried all the same.
+            sql(
+                "(EXISTS (SELECT 1 FROM nodes WHERE nodes.path = t.node AND nodes.state = 'ONLINE')"
+                " OR t.rank = 0 AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.path = t.node))"
+            ),
             # A stop is the first of its line, and still waits for a command of its channel that is on its way right now,
             # also for one that stands in no line since its permit was withdrawn.
             sql(
                 "NOT EXISTS (SELECT 1 FROM commands AS other WHERE other.node = t.node AND other.channel = t.channel"
-                " AND other.cmd_id <> t.cmd_id AND other.status IN ('QUEUED', 'SEND_FAILED') AND other.claimed_until > CURRENT_TIMESTAMP)"
+                " AND other.cmd_id <> t.cmd_id AND other.status IN ('QUEUED', 'SEND_FAILED')"
+                " AND other.claimed_until > CURRENT_TIMESTAMP)"
             ),
         ],
     )
@@ -113,17 +121,10 @@ class Permit(
     """Whether a command may be published; a withdrawn one stands in no line, so that it holds up no other."""
 
     withdraw = move(Allowance.ALLOWED, to=Allowance.WITHDRAWN, sets=("why", "line"), where=[_WAITS])
-    cancel = move(
-        Allowance.ALLOWED,
-        to=Allowance.WITHDRAWN,
-        sets=("why", "line"),
-        # not while it is on its way: nobody could tell what came of it
-        where=[_WAITS, sql("(t.claimed_until IS NULL OR t.claimed_until <= CURRENT_TIMESTAMP)")],
-    )
     grant = move(
         Allowance.WITHDRAWN,
         to=Allowance.ALLOWED,
-        sets=("why", "line", "overridden_by"),
+        sets=("why", "line", "overridden_by", "valid_until"),
         where=[_WAITS],
     )
 

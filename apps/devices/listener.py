@@ -93,8 +93,10 @@ class Listener:
         paho.manual_ack_set(True)
         places = asyncio.Semaphore(IN_HAND)
         async with client, asyncio.TaskGroup() as group:
-            for topic in self._topics.subscriptions:
+            for topic in self._topics.kept:
                 await client.subscribe(topic, qos=1)
+            for topic in self._topics.passing:  # sessions of earlier versions have these too
+                await client.unsubscribe(topic)
             beating = group.create_task(loop.beating())
 
             async def take(message: aiomqtt.Message) -> None:
@@ -114,7 +116,7 @@ class Listener:
         try:
             node, channel, kind = self._topics.parse(topic)
             if channel is None:
-                self._presences.hear(node, kind, body, retained)
+                await self._presences.keep(node, kind, body, retained)
                 return
             read_response(body)
         except Malformed as error:
@@ -125,6 +127,32 @@ class Listener:
             responses,
             Arrival("mqtt", event_id, body, headers={"topic": topic}, ordering_key=f"{node}/{channel}"),
         )
+        if not retained:
+            self._presences.answered(node)
+
+    async def run_passing(self, options: dict[str, Any], loop: Loop) -> None:
+        """Hear heartbeats, of which the next one says as much: on a session that keeps none while we are away.
+
+        In the session of the responses a minute of them would fill the broker's queue, and it would drop responses.
+        """
+        client = aiomqtt.Client(
+            **options,
+            identifier=f"{self._topics.prefix}-{self._instance}-beats",
+            clean_session=True,
+            keepalive=15,
+        )
+        async with client, asyncio.TaskGroup() as group:
+            for topic in self._topics.passing:
+                await client.subscribe(topic, qos=0)
+            beating = group.create_task(loop.beating())
+            async for message in client.messages:
+                topic, body = str(message.topic), _bytes(message.payload)
+                try:
+                    node, _, kind = self._topics.parse(topic)
+                    self._presences.hear(node, kind, body, bool(message.retain))
+                except Malformed as error:
+                    await self._refuse(topic, body, str(error), "malformed")
+            beating.cancel()
 
     def worker(self, drain: float) -> Worker:
         """The loop that acts on what was stored."""

@@ -13,6 +13,8 @@ from typing import Any
 
 from raceproof.intake import BadJson, Secret, parse
 
+VERSION = 2
+"""Of signed commands. Version 1, without `v`, named neither node nor channel; a node of version 2 refuses it."""
 WINDOW = 10
 """Seconds around its `ts` within which a node takes a command."""
 RESPONSES = ("ACK", "DONE", "ERROR", "INVALID", "BUSY", "NO_EFFECT", "TIMEOUT")
@@ -42,10 +44,17 @@ class Topics:
         return f"{self.prefix}/{node}/{kind}"
 
     @property
-    def subscriptions(self) -> list[str]:
-        """All that the service listens to."""
-        kinds = ("lwt", "heartbeat", "node_hello", "status")
-        return [f"{self.prefix}/+/+/+/+/command_response", *(f"{self.prefix}/+/+/+/{kind}" for kind in kinds)]
+    def kept(self) -> list[str]:
+        """What may not be lost: the broker keeps it while the service is away."""
+        return [
+            f"{self.prefix}/+/+/+/+/command_response",
+            *(f"{self.prefix}/+/+/+/{kind}" for kind in ("lwt", "node_hello")),
+        ]
+
+    @property
+    def passing(self) -> list[str]:
+        """What is repeated or retained, so that one that is missed does no harm."""
+        return [f"{self.prefix}/+/+/+/{kind}" for kind in ("heartbeat", "status")]
 
     def parse(self, topic: str) -> tuple[str, str | None, str]:
         """(node, channel or None, kind) of a topic."""
@@ -65,9 +74,12 @@ def signature(secret: Secret, message: dict[str, Any]) -> str:
     return hmac.new(secret.reveal_bytes(), canonical(message), hashlib.sha256).hexdigest()
 
 
-def signed_command(secret: Secret, cmd_id: str, cmd: str, params: dict[str, Any], ts: int) -> bytes:
-    """A command as a node expects it; `ts` in seconds."""
-    message: dict[str, Any] = {"cmd_id": cmd_id, "cmd": cmd, "params": params, "ts": ts}
+def signed_command(
+    secret: Secret, node: str, channel: str, cmd_id: str, cmd: str, params: dict[str, Any], ts: int
+) -> bytes:
+    """A command as a node expects it; `ts` in seconds. Node and channel are signed, so that it is of use to no other."""
+    message: dict[str, Any] = {"v": VERSION, "node": node, "channel": channel}
+    message |= {"cmd_id": cmd_id, "cmd": cmd, "params": params, "ts": ts}
     return json.dumps(
         {**message, "sig": signature(secret, message)}, separators=(",", ":"), ensure_ascii=False
     ).encode()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from appkit.database import Database, moment_value, store_now
@@ -34,6 +34,11 @@ class Heard:
     booted: bool = False
     details: str | None = None
 
+    def followed_by(self, newer: "Heard") -> "Heard":
+        """Both, where the newer one has the last word."""
+        told = newer if newer.alive or newer.gone else self
+        return Heard(told.alive, told.gone, self.booted or newer.booted, newer.details or self.details)
+
 
 class Presences:
     """All nodes, as far as this instance hears them."""
@@ -43,9 +48,26 @@ class Presences:
         self._silence = silence
         self._heard: dict[str, Heard] = {}
         self._there = asyncio.Event()
+        self._writing = asyncio.Lock()
+
+    async def keep(self, node: str, kind: str, body: bytes, retained: bool) -> None:
+        """Hear it; when this returns, it is stored."""
+        self.hear(node, kind, body, retained)
+        await self.write()
+
+    def answered(self, node: str) -> None:
+        """A response is a sign of life."""
+        if node in self._heard or len(self._heard) < MOST_NODES:
+            heard = self._heard.setdefault(node, Heard())
+            heard.alive, heard.gone = True, False
+            self._there.set()
 
     def hear(self, node: str, kind: str, body: bytes, retained: bool) -> None:
-        """A message at the level of a node. A retained `offline` is older than any heartbeat that we have."""
+        """A message at the level of a node.
+
+        A retained `offline` is of some time in the past, so it says something about nodes only that were never heard of: a
+        last will that comes while we are away waits in our session, and comes as a message of its own.
+        """
         if kind not in KINDS:
             raise Malformed(f"nobody knows what {kind} is")
         if node not in self._heard and len(self._heard) >= MOST_NODES:
@@ -55,7 +77,7 @@ class Presences:
             kind == "status" and body.strip().lower().strip(b'"') in (b"offline", b"online")
         ):
             offline = body.strip().lower().strip(b'"') == b"offline"
-            if offline and not (retained and heard.alive):
+            if offline and not retained:
                 heard.gone, heard.alive = True, False
             elif not offline:
                 heard.alive, heard.gone = True, False
@@ -79,11 +101,22 @@ class Presences:
             await asyncio.sleep(0.5)
 
     async def write(self) -> None:
+        """Store what was heard; when this returns, all that was heard before is. What cannot be stored is not forgotten."""
+        async with self._writing:
+            heard, self._heard = self._heard, {}
+            try:
+                await self._write(heard)
+            except BaseException:
+                for node, newer in self._heard.items():
+                    heard[node] = heard[node].followed_by(newer) if node in heard else newer
+                self._heard = heard
+                raise
+
+    async def _write(self, heard: dict[str, Heard]) -> None:
         """One transaction for all of them."""
-        heard, self._heard = self._heard, {}
         if not heard:
             return
-        async with self._database.transaction() as (connection, _):
+        async with self._database.transaction() as (connection, db):
             dialect: Any = sqlite if self._database.dialect == "sqlite" else postgresql
             now = store_now(connection)
             for path in sorted(heard):
@@ -100,12 +133,10 @@ class Presences:
                     else write.on_conflict_do_nothing()
                 )
                 await connection.execute(write)
-        alive = [path for path, one in heard.items() if one.alive]
-        gone = [path for path, one in heard.items() if one.gone]
-        if alive:
-            await self._database.store.move_many(Node.appear, alive)
-        if gone:
-            await self._database.store.move_many(Node.vanish, gone)
+            if alive := [path for path in sorted(heard) if heard[path].alive]:
+                await db.move_many(Node.appear, alive)
+            if gone := [path for path in sorted(heard) if heard[path].gone]:
+                await db.move_many(Node.vanish, gone)
 
     async def notice_silence(self) -> None:
         """Nodes that have not been heard of for too long."""
@@ -115,12 +146,6 @@ class Presences:
             "t.heard_at < {since}", since=moment_value(self._database, now - timedelta(seconds=self._silence))
         )
         await self._database.store.move_many(Node.vanish, where=silent, limit=1000)
-
-    async def counts(self) -> dict[str, int]:
-        """How many nodes are there and how many are not."""
-        async with self._database.read() as connection:
-            found = await connection.execute(select(nodes.c.state, func.count()).group_by(nodes.c.state))
-            return {str(state): number for state, number in found}
 
 
 def _details(body: bytes) -> str | None:

@@ -9,7 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appkit.database import Database
 from appkit.loops import Loop
-from devices.submitting import shown
+from devices.lifecycle import WAITING
+from devices.submitting import DOUBTFUL, shown
 from devices.tables import commands, evidence, history, nodes, refused_responses
 
 MOST = 200
@@ -47,6 +48,7 @@ async def page_of_commands(
     status: Sequence[str] = (),
     before: int | None = None,
     limit: int = 50,
+    person: bool = False,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """The newest first, and where the next page begins: by a key, so that a page is the same whatever is added."""
     wanted: list[ColumnElement[bool]] = []
@@ -56,6 +58,8 @@ async def page_of_commands(
         wanted.append(commands.c.status.in_(status))
     if before is not None:
         wanted.append(commands.c.number < before)
+    if person:
+        wanted.append(needs_a_person())
     limit = min(limit, MOST)
     async with database.read() as connection:
         rows = (
@@ -67,8 +71,31 @@ async def page_of_commands(
             .mappings()
             .all()
         )
-    listed = [shown(row) for row in rows[:limit]]
+        late = await _late(connection, [row["cmd_id"] for row in rows])
+    listed = [{**shown(row), "late": late.get(row["cmd_id"])} for row in rows[:limit]]
     return listed, listed[-1]["number"] if len(rows) > limit else None
+
+
+def needs_a_person() -> ColumnElement[bool]:
+    """Held because it may have arrived, or answered after its end."""
+    held = (
+        commands.c.status.in_(WAITING)
+        & commands.c.publish_state.in_(DOUBTFUL)
+        & (commands.c.permit == "WITHDRAWN")
+    )
+    answered = select(evidence.c.cmd_id).where(
+        evidence.c.cmd_id == commands.c.cmd_id, evidence.c.outcome == "late", evidence.c.status != "ACK"
+    )
+    return held | (commands.c.status.in_(("TIMEOUT", "SEND_FAILED")) & answered.exists())
+
+
+async def _late(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, str]:
+    """What nodes said last about commands that had ended."""
+    said = select(evidence.c.cmd_id, evidence.c.status).where(
+        evidence.c.cmd_id.in_(ids), evidence.c.outcome == "late"
+    )
+    found = await connection.execute(said.order_by(evidence.c.number))
+    return dict(found.all())
 
 
 async def all_nodes(database: Database, limit: int = MOST, after: str = "") -> list[dict[str, Any]]:

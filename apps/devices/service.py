@@ -32,6 +32,7 @@ class Service:
     database: Database
     submitting: Submitting
     presences: Presences
+    listener: Listener
 
 
 @asynccontextmanager
@@ -60,6 +61,7 @@ async def running(
             loops.watch(settings.database_url)
             loops.start("publisher", publisher.run)
             loops.start("listener", lambda loop: listener.run(options, loop))
+            loops.start("heartbeats", lambda loop: listener.run_passing(options, loop))
             loops.start("presence", presences.run)
             loops.start("dispatcher", working(workers[0]))
             loops.start("responses", working(workers[1]))
@@ -67,7 +69,8 @@ async def running(
             loops.start("figures", measure)
             loops.start("follower", follower.run)
             try:
-                yield Service(database, Submitting(database, metrics, settings.valid), presences), follower
+                submitting = Submitting(database, metrics, settings.valid)
+                yield Service(database, submitting, presences, listener), follower
             finally:
                 scheduler.stop()
                 for worker in workers:

@@ -50,6 +50,9 @@ class Settings(BaseSettings):
         300.0, gt=0, description="seconds for which a command may be published, unless it says so"
     )
     memory: float = Field(300.0, gt=0, description="seconds for which a node remembers what it has executed")
+    hold: float = Field(
+        86_400.0, gt=0, description="seconds for which a command that may have arrived waits for a person"
+    )
     silence: float = Field(
         90.0, gt=0, description="seconds without a heartbeat after which a node is offline"
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 import aiomqtt
 
-from devices.messages import WINDOW, Topics, canonical, signature
+from devices.messages import VERSION, WINDOW, Topics, canonical, signature
 from raceproof.intake import BadJson, Secret, parse
 
 REMEMBERED = 128
@@ -121,12 +121,16 @@ class Node:
         try:
             message = parse(payload)
             cmd_id = message["cmd_id"]
-            problem = self._problem(message)
+            problem = self._problem(message, channel)
         except (BadJson, KeyError, TypeError):
             self._refuse(where, "unknown", "invalid_format")
             return
         if problem:
             self._refuse(where, str(cmd_id), problem)
+            return
+        # the broker may deliver again after the window what was executed within it
+        if abs(time.time() - message["ts"]) > WINDOW and not self._knows(cmd_id):
+            self._refuse(where, cmd_id, "timestamp_expired")
             return
         await self._asked(where, cmd_id, message["cmd"], message.get("params") or {})
 
@@ -191,13 +195,18 @@ class Node:
         await asyncio.sleep(0.5)
         self.hello()
 
-    def _problem(self, message: dict[str, Any]) -> str | None:
+    def _knows(self, cmd_id: str) -> bool:
+        return cmd_id in self._working or self._remembered(cmd_id) is not None
+
+    def _problem(self, message: dict[str, Any], channel: str | None) -> str | None:
         if not isinstance(message.get("ts"), int) or not isinstance(message.get("cmd"), str):
             return "missing_fields"
         if signature(self._secret, message) != message.get("sig"):
             return "invalid_signature"
-        if abs(time.time() - message["ts"]) > WINDOW:
-            return "timestamp_expired"
+        if message.get("v") != VERSION:
+            return "unsupported_version"
+        if (message.get("node"), message.get("channel")) != (self.path, channel):
+            return "wrong_target"
         return None
 
     def _refuse(self, where: str, cmd_id: str, problem: str) -> None:

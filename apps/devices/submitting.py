@@ -16,12 +16,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appkit.database import Database, store_now
+from appkit.database import Database, moment_value, store_now
 from appkit.together import Together
 from devices.lifecycle import WAITING, Allowance, Command, Permit, Status, publish
 from devices.metrics import Metrics
-from devices.tables import commands
-from raceproof import Answer, AsyncStore
+from devices.tables import commands, evidence
+from raceproof import AsyncStore
 
 SUBMISSIONS = 0x6465766963657300
 """The advisory lock between stops and all other submissions."""
@@ -67,6 +67,14 @@ class Submitted:
     """Commands that a stop has taken out of the queue."""
     under_way: int = 0
     """Commands that a stop could not take back for sure: a dispatcher has them, or an earlier try may have arrived."""
+
+
+class Declined(Exception):
+    """What was asked for cannot be done any more; says why, in words for people."""
+
+
+class UnknownCommand(Exception):
+    """No command has this id."""
 
 
 class Submitting:
@@ -138,32 +146,81 @@ class Submitting:
             "publishes": 0,
         }
 
-    async def cancel(self, cmd_id: str, by: str, reason: str) -> Answer[Any, Any]:
-        """Take a command back that waits; refused once it is on its way."""
-        why = f"cancelled by {by}: {reason}"
-        async with self._database.transaction() as (_, db):
-            answer = await db.move(
-                Permit.cancel, cmd_id, set={"why": why, "line": None}, by=by, reason=reason
-            )
-            if answer.won:
-                await db.move(Command.send_failed, cmd_id, set={"error_message": why}, by=by, reason=reason)
-        return answer
+    async def cancel(self, cmd_id: str, by: str, reason: str) -> None:
+        """Take a command back that waits; `Declined` once it is on its way.
 
-    async def resend(self, cmd_id: str, by: str, reason: str) -> Answer[Any, Any]:
-        """Somebody takes it upon themselves that it is published (again), whatever a node may have done."""
+        One that may have arrived ends as TIMEOUT, because nothing proves that it did not leave.
+        """
+        why = f"cancelled by {by}: {reason}"
         async with self._database.transaction() as (connection, db):
-            line = (
-                await connection.execute(
-                    select(commands.c.node + "/" + commands.c.channel).where(commands.c.cmd_id == cmd_id)
-                )
-            ).scalar()
-            told = {"why": f"override by {by}: {reason}", "line": line, "overridden_by": by}
-            answer = await db.move(Permit.grant, cmd_id, set=told, by=by, reason=reason)
-            if answer.won:
-                await db.resolve(publish, cmd_id, arrived=False, by=by)
-        if answer.won:
-            await self._database.store.offer(Command.dispatch, [cmd_id])
-        return answer
+            row = await _standing(connection, cmd_id)
+            doubtful = row["publish_state"] in DOUBTFUL
+            held = doubtful and row["permit"] == Allowance.WITHDRAWN and row["status"] == Status.QUEUED
+            if declined := _not_waiting(row):
+                raise Declined(declined)
+            if row["permit"] == Allowance.WITHDRAWN and not held:
+                raise Declined(f"it was taken back already: {row['why']}")
+            if not held:
+                told = {"why": why, "line": None}
+                (await db.move(Permit.withdraw, cmd_id, set=told, by=by, reason=reason)).must()
+            if row["status"] == Status.QUEUED:
+                end = Command.timeout if doubtful else Command.send_failed
+                (
+                    await db.move(
+                        end, cmd_id, set={} if doubtful else {"error_message": why}, by=by, reason=reason
+                    )
+                ).must()
+
+    async def resend(self, cmd_id: str, by: str, reason: str) -> None:
+        """A person decides that a command which was taken back, or which may have arrived, is published (again).
+
+        It is valid for as long as a new one. `Declined` where a node has answered already.
+        """
+        async with self._database.transaction() as (connection, db):
+            row = await _standing(connection, cmd_id)
+            if declined := _not_waiting(row) or await _answered(connection, cmd_id):
+                raise Declined(declined)
+            if row["permit"] == Allowance.ALLOWED:
+                raise Declined("it may be published already, and waits for its turn or its node")
+            told = {
+                "why": f"override by {by}: {reason}",
+                "line": f"{row['node']}/{row['channel']}",
+                "overridden_by": by,
+                "valid_until": moment_value(self._database, row["now"] + timedelta(seconds=self._valid)),
+            }
+            (await db.move(Permit.grant, cmd_id, set=told, by=by, reason=reason)).must()
+            if (
+                row["publish_state"] in DOUBTFUL
+                and not (await db.resolve(publish, cmd_id, arrived=False, by=by)).won
+            ):
+                raise Declined("a try to publish it may still be under way; ask again in some seconds")
+        await self._database.store.offer(Command.dispatch, [cmd_id])
+
+
+async def _standing(connection: AsyncConnection, cmd_id: str) -> RowMapping:
+    """The row, locked, with the time and whether a dispatcher has it."""
+    now = store_now(connection)
+    wanted = select(commands, now.label("now"), (commands.c.claimed_until > now).label("held"))
+    found = await connection.execute(wanted.where(commands.c.cmd_id == cmd_id).with_for_update())
+    row = found.mappings().first()
+    if row is None:
+        raise UnknownCommand(cmd_id)
+    return row
+
+
+def _not_waiting(row: RowMapping) -> str | None:
+    """Why nothing can be decided about it any more."""
+    if row["status"] in (Status.SENT, Status.ACK):
+        return f"it is at {row['status']}: the broker has it, so it can be neither taken back nor sent again"
+    if row["status"] not in WAITING:
+        return f"it has ended at {row['status']}; submit a new command instead"
+    return "it is being published at this moment; ask again in some seconds" if row["held"] else None
+
+
+async def _answered(connection: AsyncConnection, cmd_id: str) -> str | None:
+    said = select(evidence.c.status).where(evidence.c.cmd_id == cmd_id).order_by(evidence.c.number.desc())
+    status = (await connection.execute(said.limit(1))).scalar()
+    return f"its node has it, and said {status}; submit a new command instead" if status else None
 
 
 async def _enter(connection: AsyncConnection, alone: bool) -> None:

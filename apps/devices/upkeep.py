@@ -6,14 +6,18 @@ from typing import Any
 from sqlalchemy import func, select
 
 from appkit.database import Database, moment_value, store_now
-from devices.lifecycle import Command, Permit, Status, responses, schedules
+from devices.lifecycle import WAITING, Command, Permit, Presence, Status, responses, schedules
 from devices.metrics import Metrics
 from devices.settings import Settings
-from devices.tables import commands, doubts
+from devices.submitting import DOUBTFUL
+from devices.tables import commands, nodes
 from raceproof import Scheduler, sql
 
 BATCH = 1000
 _FREE = sql("(t.claimed_until IS NULL OR t.claimed_until <= CURRENT_TIMESTAMP)")
+
+_DOUBTFUL = sql("t.publish_state IN ('sending', 'uncertain')")
+_CERTAIN = sql("(t.publish_state IS NULL OR t.publish_state NOT IN ('sending', 'uncertain'))")
 
 
 class Upkeep:
@@ -44,8 +48,20 @@ class Upkeep:
         await self._end(Command.timeout, unanswered, reason="no answer")
         await self._end(Command.timeout, without_sent, reason="no answer")
         expired = sql("t.valid_until < {at}", at=at)
+        queued = sql("t.status = 'QUEUED'")
         await self._end(
-            Command.timeout, sql("t.status = 'QUEUED'"), expired, _FREE, reason="it could not be sent in time"
+            Command.timeout, queued, expired, _FREE, _CERTAIN, reason="it could not be sent in time"
+        )
+        held = {"why": "expired, and an earlier try may have arrived: a person decides", "line": None}
+        await self._end(Permit.withdraw, queued, expired, _FREE, _DOUBTFUL, set=held)
+        undecided = moment_value(self._database, now - timedelta(seconds=self._settings.hold))
+        await self._end(
+            Command.timeout,
+            queued,
+            sql("t.permit = 'WITHDRAWN' AND t.valid_until < {undecided}", undecided=undecided),
+            _FREE,
+            _DOUBTFUL,
+            reason="it may have arrived, and no person has decided",
         )
         await self._end(
             Permit.withdraw,
@@ -67,16 +83,20 @@ class Upkeep:
             found = await connection.execute(
                 select(commands.c.status, func.count())
                 .where(commands.c.status.in_(open_statuses))
+                .where((commands.c.status != Status.SEND_FAILED) | (commands.c.permit == "ALLOWED"))
                 .group_by(commands.c.status)
             )
             counts: dict[str, int] = dict(found.all())
             for status in open_statuses:
                 self._metrics.commands.labels(status).set(counts.get(status, 0))
-            uncertain = select(func.count()).select_from(
-                commands.join(doubts, doubts.c.cmd_id == commands.c.cmd_id)
+            uncertain = select(func.count()).where(
+                commands.c.status.in_(WAITING), commands.c.publish_state.in_(DOUBTFUL)
             )
-            uncertain = uncertain.where(commands.c.status.in_((Status.QUEUED, Status.SEND_FAILED)))
             self._metrics.uncertain.set((await connection.execute(uncertain)).scalar_one())
+            there = await connection.execute(select(nodes.c.state, func.count()).group_by(nodes.c.state))
+            states: dict[str, int] = dict(there.all())
+            for state in Presence:
+                self._metrics.nodes.labels(state).set(states.get(state, 0))
             oldest = select(store_now(connection), func.min(commands.c.made_at)).where(
                 commands.c.status == Status.QUEUED
             )

@@ -26,16 +26,16 @@ MEMORY = 300.0
 async def quiet(settings: Settings) -> AsyncIterator[tuple[Running, PlayedNode]]:
     """A service and a node that is offline: what is submitted waits."""
     async with started(settings) as service, played(settings) as node:
-        await _presence(service, "lwt", b"offline")
+        await presence(service, "lwt", b"offline")
         yield service, node
 
 
-async def _presence(service: Running, kind: str, body: bytes = b"{}") -> None:
+async def presence(service: Running, kind: str, body: bytes = b"{}") -> None:
     service.service.presences.hear(NODE, kind, body, False)
     await service.service.presences.write()
 
 
-async def _tried(service: Running, cmd_id: str, ago: float) -> None:
+async def tried(service: Running, cmd_id: str, ago: float) -> None:
     """Somebody has tried to publish it so many seconds ago, and nobody knows what came of it."""
     await service.submit(cmd_id, channel=cmd_id)
     store = service.service.database.store
@@ -81,11 +81,11 @@ async def test_it_goes_again_with_the_same_id_while_the_node_remembers_and_not_a
     settings_of: Callable[..., Settings],
 ) -> None:
     async with quiet(settings_of(memory=MEMORY, puback=PUBACK)) as (service, node):
-        await _tried(service, "just-now", 0.1)
-        await _tried(service, "for-a-while", MEMORY - PUBACK - 60)
-        await _tried(service, "too-late", MEMORY - PUBACK)
-        await _tried(service, "an-hour-ago", 3600)
-        await _presence(service, "heartbeat")
+        await tried(service, "just-now", 0.1)
+        await tried(service, "for-a-while", MEMORY - PUBACK - 60)
+        await tried(service, "too-late", MEMORY - PUBACK)
+        await tried(service, "an-hour-ago", 3600)
+        await presence(service, "heartbeat")
         heard = {(await node.next())["cmd_id"] for _ in range(2)}
         assert heard == {"just-now", "for-a-while"}
         for cmd_id in heard:
@@ -100,9 +100,9 @@ async def test_the_node_s_memory_counts_from_the_first_try_of_which_nobody_knows
     settings_of: Callable[..., Settings],
 ) -> None:
     async with quiet(settings_of(memory=MEMORY, puback=PUBACK)) as (service, node):
-        await _tried(service, "again-and-again", 20)
+        await tried(service, "again-and-again", 20)
         await _first_tried(service, "again-and-again", MEMORY + 20)
-        await _presence(service, "heartbeat")
+        await presence(service, "heartbeat")
         assert (await _held(service, "again-and-again"))["why"] == FORGOTTEN
         assert node.heard.empty()
 
@@ -111,8 +111,8 @@ async def test_what_the_node_may_have_forgotten_goes_again_by_the_word_of_a_pers
     settings_of: Callable[..., Settings],
 ) -> None:
     async with quiet(settings_of(memory=MEMORY, puback=PUBACK)) as (service, node):
-        await _tried(service, "c-1", MEMORY)
-        await _presence(service, "heartbeat")
+        await tried(service, "c-1", MEMORY)
+        await presence(service, "heartbeat")
         await _held(service, "c-1")
         await service.submit("c-2", channel="c-1")
         assert (await node.next())["cmd_id"] == "c-2"  # it holds up nobody

@@ -52,6 +52,8 @@ def instances(
         for number, address in enumerate(addresses):
             stack.enter_context(address.http)
             _until(address.healthy, (folder / f"log-{number}").read_text)
+        Stranger(broker).publish((f"{PREFIX}/{NODE}/node_hello", "{}"))
+        _until(addresses[0].knows_the_node, lambda: "the node is not heard of")
         yield addresses
 
 
@@ -87,6 +89,9 @@ class Address:
             return self.http.get("/health").status_code == 200
         except httpx.HTTPError:
             return False
+
+    def knows_the_node(self) -> bool:
+        return NODE in self.http.get("/nodes").text
 
     def submit(self, cmd_id: str, channel: str = "pump") -> None:
         body = {"cmd_id": cmd_id, "node": NODE, "channel": channel, "cmd": "dose", "params": {"ml": 5}}

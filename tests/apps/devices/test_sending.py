@@ -21,6 +21,7 @@ async def test_a_command_is_signed_as_nodes_expect(service: Running, node: Playe
     canonical = json.dumps(heard, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     assert signature == hmac.new(SECRET.encode(), canonical, hashlib.sha256).hexdigest()
     assert abs(heard["ts"] - time.time()) < 10
+    assert (heard["v"], heard["node"], heard["channel"]) == (2, NODE, "pump")
     assert (heard["cmd_id"], heard["cmd"], heard["params"]) == ("c-1", "dose", {"ml": 5, "note": "grün"})
     found = await service.reaches("c-1", "SENT")
     assert found["publishes"] == 1

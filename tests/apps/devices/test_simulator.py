@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from devices.messages import Topics, signed_command
+from devices.messages import Topics, signature, signed_command
 from devices.simulator import REMEMBERED, Node, Trouble, paths
 from raceproof.intake import Secret
 
@@ -27,8 +27,21 @@ def _read(payload: bytes) -> dict[str, Any]:
     return json.loads(payload) if payload.startswith(b"{") else {"text": payload}
 
 
-def command(cmd_id: str = "c-1", ts: int | None = None, secret: Secret = SECRET, cmd: str = "dose") -> bytes:
-    return signed_command(secret, cmd_id, cmd, {"ml": 5}, int(time.time()) if ts is None else ts)
+def command(
+    cmd_id: str = "c-1",
+    ts: int | None = None,
+    secret: Secret = SECRET,
+    cmd: str = "dose",
+    node: str = "gh/z/n",
+    channel: str = "pump",
+) -> bytes:
+    at = int(time.time()) if ts is None else ts
+    return signed_command(secret, node, channel, cmd_id, cmd, {"ml": 5}, at)
+
+
+def of_version_1() -> bytes:
+    message: dict[str, Any] = {"cmd_id": "c-1", "cmd": "dose", "params": {"ml": 5}, "ts": int(time.time())}
+    return json.dumps({**message, "sig": signature(SECRET, message)}).encode()
 
 
 async def test_a_signed_command_is_acknowledged_and_done() -> None:
@@ -44,6 +57,10 @@ async def test_a_signed_command_is_acknowledged_and_done() -> None:
     [
         (command(secret=Secret("another secret of some length")), "invalid_signature"),
         (command(ts=int(time.time()) - 60), "timestamp_expired"),
+        (command(node="gh/z/other"), "wrong_target"),
+        (command(channel="relay"), "wrong_target"),
+        (command().replace(b'"pump"', b'"relay"'), "invalid_signature"),
+        (of_version_1(), "unsupported_version"),
         (b"garbage", "invalid_format"),
         (b"{}", "invalid_format"),
         (b'{"cmd_id": "c-1", "cmd": "dose"}', "missing_fields"),
@@ -62,6 +79,15 @@ async def test_the_same_id_is_executed_once_while_it_is_remembered() -> None:
         await node.take(TOPIC, command())
     assert node.executed.times == {"c-1": 1}
     assert [one["status"] for one in said] == ["ACK", "DONE", "DONE", "DONE"]
+
+
+async def test_what_was_executed_is_known_also_when_it_comes_again_after_the_window() -> None:
+    """QoS 1: the broker may deliver late what it has delivered before."""
+    node, said = made()
+    now = int(time.time())
+    await node.take(TOPIC, command(ts=now))
+    await node.take(TOPIC, command(ts=now - 60))
+    assert [one["status"] for one in said] == ["ACK", "DONE", "DONE"]
 
 
 async def test_a_reboot_and_too_many_others_make_it_forget() -> None:

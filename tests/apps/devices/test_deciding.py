@@ -1,0 +1,117 @@
+"""A person decides about a command that may have arrived: it waits for that, and the decision has an effect."""
+
+from collections.abc import Callable
+
+from sqlalchemy import update
+
+from devices.metrics import Metrics
+from devices.settings import Settings
+from devices.tables import commands
+from devices.upkeep import Upkeep
+from tests.apps.devices.conftest import PlayedNode, Running, eventually
+from tests.apps.devices.test_memory import MEMORY, PUBACK, before, presence, quiet, tried
+
+TOLD = {"by": "ann", "reason": "the tank is as full as before"}
+
+
+async def _expire(service: Running, cmd_id: str, ago: float = 1.0) -> None:
+    async with service.service.database.transaction() as (connection, _):
+        mine = update(commands).where(commands.c.cmd_id == cmd_id)
+        await connection.execute(mine.values(valid_until=await before(connection, ago)))
+
+
+async def _upkeep(service: Running) -> None:
+    await Upkeep(service.service.database, service.settings, Metrics()).time_out()
+
+
+async def _ask(service: Running, cmd_id: str, what: str) -> tuple[int, str]:
+    answer = await service.client.post(f"/commands/{cmd_id}/{what}", json=TOLD)
+    return answer.status_code, answer.json().get("detail", "")
+
+
+async def test_a_command_that_may_have_arrived_is_held_when_it_expires_and_goes_by_the_word_of_a_person(
+    settings_of: Callable[..., Settings],
+) -> None:
+    async with quiet(settings_of(memory=MEMORY, puback=PUBACK)) as (service, node):
+        await tried(service, "c-1", MEMORY)
+        await _expire(service, "c-1")
+        await _upkeep(service)
+        held = await service.show("c-1")
+        assert (held["status"], held["permit"], held["ended"]) == ("QUEUED", "WITHDRAWN", False)
+        listed = (await service.client.get("/commands", params={"person": True})).json()["commands"]
+        assert [one["cmd_id"] for one in listed] == ["c-1"]
+        assert (await _ask(service, "c-1", "resend"))[0] == 200
+        await _upkeep(service)
+        await presence(service, "heartbeat")
+        assert (await node.next())["cmd_id"] == "c-1"
+        await service.reaches("c-1", "SENT")
+
+
+async def test_a_failed_send_goes_again_after_it_has_expired_if_a_person_says_so(
+    settings_of: Callable[..., Settings],
+) -> None:
+    async with quiet(settings_of()) as (service, node):
+        await service.submit("c-1")
+        assert (await _ask(service, "c-1", "cancel"))[0] == 200
+        await _expire(service, "c-1", 3600)
+        assert (await _ask(service, "c-1", "resend"))[0] == 200
+        await _upkeep(service)
+        await presence(service, "heartbeat")
+        assert (await node.next())["cmd_id"] == "c-1"
+
+
+async def test_without_a_decision_it_ends_when_it_was_held_long_enough(
+    settings_of: Callable[..., Settings],
+) -> None:
+    async with quiet(settings_of(hold=60.0)) as (service, _):
+        await tried(service, "c-1", MEMORY)
+        await _expire(service, "c-1", 50)
+        await _upkeep(service)
+        await _upkeep(service)
+        assert (await service.show("c-1"))["status"] == "QUEUED"
+        await _expire(service, "c-1", 70)
+        await _upkeep(service)
+        assert (await service.show("c-1"))["status"] == "TIMEOUT"
+
+
+async def test_to_cancel_what_may_have_arrived_ends_it_without_calling_it_unsent(
+    settings_of: Callable[..., Settings],
+) -> None:
+    async with quiet(settings_of()) as (service, _):
+        await tried(service, "c-1", 20)
+        assert (await _ask(service, "c-1", "cancel"))[0] == 200
+        found = await service.show("c-1")
+        assert (found["status"], found["permit"], found["ended"]) == ("TIMEOUT", "WITHDRAWN", True)
+
+
+async def test_a_refusal_says_why_in_words(service: Running, node: PlayedNode) -> None:
+    await service.submit("c-1")
+    await node.next()
+    await service.reaches("c-1", "SENT")
+    refusals = [await _ask(service, "c-1", "cancel"), await _ask(service, "c-1", "resend")]
+    await node.say("c-1", "DONE")
+    await service.reaches("c-1", "DONE")
+    refusals += [await _ask(service, "c-1", "cancel"), await _ask(service, "c-1", "resend")]
+    for code, why in refusals:
+        assert code == 409
+        assert why.startswith("it ")
+        assert not {"CURRENT_TIMESTAMP", "Permit.", "t.claimed_until"} & set(why.split())
+    assert (await _ask(service, "nobody", "resend"))[0] == 404
+
+
+async def test_an_answer_after_a_failed_send_blocks_a_second_one_and_is_in_the_list(
+    settings_of: Callable[..., Settings],
+) -> None:
+    async with quiet(settings_of()) as (service, node):
+        await service.submit("c-1")
+        await _ask(service, "c-1", "cancel")
+        await node.say("c-1", "DONE")
+
+        async def late() -> bool:
+            listed = (await service.client.get("/commands", params={"person": True})).json()["commands"]
+            return [(one["cmd_id"], one["late"]) for one in listed] == [("c-1", "DONE")]
+
+        await eventually(late)
+        assert "late DONE" in (await service.client.get("/?tab=person")).text
+        code, why = await _ask(service, "c-1", "resend")
+        assert (code, "said DONE" in why) == (409, True)
