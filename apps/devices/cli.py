@@ -221,7 +221,7 @@ def doctor(fix: bool, output: str) -> None:
 @main.command()
 @click.option("--commands", "number", default=10_000, show_default=True, type=click.IntRange(1, 100_000))
 @click.option("--nodes", default=200, show_default=True, type=click.IntRange(1, 2000))
-@click.option("--short", is_flag=True, help="600 commands to 30 nodes: shows that it runs.")
+@click.option("--short", is_flag=True, help="600 commands to 30 nodes, in about two minutes.")
 @click.option("--database", type=click.Choice(["postgres", "sqlite"]), default="postgres", show_default=True)
 @kit.output_option
 def storm(number: int, nodes: int, short: bool, database: str, output: str) -> None:

@@ -95,6 +95,22 @@ class Executed:
     refused: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line in the log of the nodes: `arrived`, `taken`, `gave`, `booted`.
+
+    What is taken is executed from there on; what was given is a response that the broker has. `ts` is that of the message.
+    """
+
+    at: float
+    kind: str
+    node: str
+    channel: str = ""
+    cmd_id: str = ""
+    status: str = ""
+    ts: int = 0
+
+
 class Node:
     """One node: its memory, its clock's tolerance, and what it does with a message."""
 
@@ -108,6 +124,7 @@ class Node:
         self._working: set[str] = set()
         self._lives = 1
         self.executed = Executed()
+        self.log: list[Entry] = []
         self.offline_until = 0.0
         self.said: Callable[[str, bytes], Any] = lambda topic, payload: None
         """Gives a message to the broker."""
@@ -128,8 +145,10 @@ class Node:
         if problem:
             self._refuse(where, str(cmd_id), problem)
             return
+        ts = message["ts"]
+        self.log.append(Entry(time.time(), "arrived", self.path, channel or "", cmd_id, ts=ts))
         # the broker may deliver again after the window what was executed within it
-        if abs(time.time() - message["ts"]) > WINDOW and not self._knows(cmd_id):
+        if abs(time.time() - ts) > WINDOW and not self._knows(cmd_id):
             self._refuse(where, cmd_id, "timestamp_expired")
             return
         await self._asked(where, cmd_id, message["cmd"], message.get("params") or {})
@@ -147,6 +166,7 @@ class Node:
             await self._say(where, self._response(cmd_id, "INVALID", error_code="unknown_command"))
             return
         self._working.add(cmd_id)
+        self.log.append(Entry(time.time(), "taken", self.path, self._topics.parse(where)[1] or "", cmd_id))
         reordered = chance.random() < trouble.reorder
         if not reordered and chance.random() >= trouble.skip_ack:
             await self._say(where, self._response(cmd_id, "ACK"))
@@ -191,6 +211,7 @@ class Node:
         self._memory.clear()
         self._working.clear()
         self._lives += 1
+        self.log.append(Entry(time.time(), "booted", self.path))
         self.offline_until = time.monotonic() + 0.5
         await asyncio.sleep(0.5)
         self.hello()
@@ -273,6 +294,18 @@ class Simulator:
             node.said = lambda topic, payload: self._outgoing.put_nowait((topic, payload))
 
     @property
+    def log(self) -> list[Entry]:
+        """What all nodes have written down, by time."""
+        return sorted((one for node in self.nodes.values() for one in node.log), key=lambda one: one.at)
+
+    def _note_given(self, topic: str, payload: bytes) -> None:
+        path, channel, _ = self._topics.parse(topic)
+        if channel is not None:
+            said = json.loads(payload)
+            entry = Entry(time.time(), "gave", path, channel, said["cmd_id"], said["status"], said["ts"])
+            self.nodes[path].log.append(entry)
+
+    @property
     def executed(self) -> Counter[str]:
         """How often each command was executed, over all nodes."""
         return sum((node.executed.times for node in self.nodes.values()), Counter())
@@ -315,6 +348,7 @@ class Simulator:
             try:
                 retained = topic.endswith(("/lwt", "/status"))
                 await client.publish(topic, payload, qos=1, retain=retained, timeout=10)
+                self._note_given(topic, payload)
             finally:
                 places.release()
 

@@ -16,6 +16,11 @@ from raceproof import Scheduler, sql
 BATCH = 1000
 _FREE = sql("(t.claimed_until IS NULL OR t.claimed_until <= CURRENT_TIMESTAMP)")
 
+_HEARD = sql(
+    "NOT EXISTS (SELECT 1 FROM responses AS r WHERE r.ordering_key = t.node || '/' || t.channel"
+    " AND r.status IN ('received', 'processing'))"
+)
+"""Nothing that its channel said waits to be acted on: after an outage that may be the answer."""
 _DOUBTFUL = sql("t.publish_state IN ('sending', 'uncertain')")
 _CERTAIN = sql("(t.publish_state IS NULL OR t.publish_state NOT IN ('sending', 'uncertain'))")
 
@@ -45,8 +50,8 @@ class Upkeep:
             before=before,
         )
         without_sent = sql("t.status = 'ACK' AND t.sent_at IS NULL AND t.ack_at < {before}", before=before)
-        await self._end(Command.timeout, unanswered, reason="no answer")
-        await self._end(Command.timeout, without_sent, reason="no answer")
+        await self._end(Command.timeout, unanswered, _HEARD, reason="no answer")
+        await self._end(Command.timeout, without_sent, _HEARD, reason="no answer")
         expired = sql("t.valid_until < {at}", at=at)
         queued = sql("t.status = 'QUEUED'")
         await self._end(

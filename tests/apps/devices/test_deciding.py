@@ -2,15 +2,26 @@
 
 from collections.abc import Callable
 
-from sqlalchemy import update
+from sqlalchemy import Column, LargeBinary, MetaData, String, Table, insert, update
 
+from appkit.database import Moment
 from devices.metrics import Metrics
 from devices.settings import Settings
 from devices.tables import commands
 from devices.upkeep import Upkeep
-from tests.apps.devices.conftest import PlayedNode, Running, eventually
+from tests.apps.devices.conftest import NODE, PlayedNode, Running, eventually, played, started
 from tests.apps.devices.test_memory import MEMORY, PUBACK, before, presence, quiet, tried
 
+inbox = Table(
+    "responses",
+    MetaData(),
+    *(
+        Column(name, String)
+        for name in ("source", "event_id", "ordering_key", "headers", "status", "claimed_by")
+    ),
+    Column("body", LargeBinary),
+    *(Column(name, Moment()) for name in ("received_at", "claimed_until")),
+)
 TOLD = {"by": "ann", "reason": "the tank is as full as before"}
 
 
@@ -82,6 +93,36 @@ async def test_to_cancel_what_may_have_arrived_ends_it_without_calling_it_unsent
         assert (await _ask(service, "c-1", "cancel"))[0] == 200
         found = await service.show("c-1")
         assert (found["status"], found["permit"], found["ended"]) == ("TIMEOUT", "WITHDRAWN", True)
+
+
+async def test_a_command_whose_answer_is_stored_does_not_time_out_before_that_is_acted_on(
+    settings_of: Callable[..., Settings],
+) -> None:
+    """After an outage answers wait in the inbox, and the clock has gone on."""
+    async with started(settings_of(answer=60.0)) as service, played(service.settings) as node:
+        await service.submit("c-1")
+        await service.submit("c-2", channel="relay")
+        for _ in range(2):
+            await node.next()
+        for cmd_id in ("c-1", "c-2"):
+            await service.reaches(cmd_id, "SENT")
+        async with service.service.database.transaction() as (connection, _):
+            await connection.execute(update(commands).values(sent_at=await before(connection, 100)))
+            await connection.execute(
+                insert(inbox).values(
+                    source="mqtt",
+                    event_id="e-1",
+                    ordering_key=f"{NODE}/pump",
+                    body=b"{}",
+                    headers="{}",
+                    status="processing",
+                    received_at=await before(connection, 1),
+                    claimed_by="another",
+                    claimed_until=await before(connection, -60),
+                )
+            )
+        await _upkeep(service)
+        assert [(await service.show(one))["status"] for one in ("c-1", "c-2")] == ["SENT", "TIMEOUT"]
 
 
 async def test_a_refusal_says_why_in_words(service: Running, node: PlayedNode) -> None:
