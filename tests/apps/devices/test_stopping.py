@@ -152,6 +152,27 @@ async def test_a_dispatcher_looks_at_the_permit_again_when_it_has_the_turn(
         assert node.heard.empty()
 
 
+async def test_a_failed_send_is_not_marked_by_an_instance_that_has_lost_the_command(
+    settings_of: Callable[..., Settings],
+) -> None:
+    """It slept past its lease, and another has the command now."""
+    async with away(settings_of()) as (service, _):
+        database = service.service.database
+        await service.submit("c-1")
+        async with database.transaction() as (connection, _):
+            db = bind(connection)
+            await connection.execute(update(nodes).values(state="ONLINE"))
+            returning = ["node", "channel", "cmd", "params", "publish_state"]
+            (lost,) = await db.claim(Command.dispatch, limit=1, by="this", returning=returning)
+            over = update(commands).values(claimed_until=await before(connection, 5))
+            await connection.execute(over)
+            await db.claim(Command.dispatch, limit=1, by="another")
+        unconnected = Publisher(broker_options(service.settings.broker), "this", 5.0)
+        with pytest.raises(Failure, match="no connection"):
+            await Dispatcher(database, unconnected, service.settings).send(lost)
+        assert (await service.show("c-1"))["status"] == "QUEUED"
+
+
 async def _connected(publisher: Publisher) -> bool:
     return publisher.connected
 
