@@ -36,8 +36,6 @@ from raceproof.statement import (
 
 _SEE_WHAT_IS_COMMITTED = {"read committed", "read uncommitted"}  # PostgreSQL does the same for both
 _AS_SPELLED = "COALESCE((SELECT s.{column} FROM {table} AS s LIMIT 0), {given})::text"
-_TIMES = 20
-"""How often the current attempt is looked for, if it is superseded between being found and being read."""
 _NO_SUCH_INDEX = "42P10"  # invalid_column_reference: "… no unique or exclusion constraint matching …"
 
 
@@ -153,15 +151,11 @@ class PostgresAttempts:
 
     def current(self, asked: StartRequest) -> Program[dict[str, Any] | None]:
         """The owner's active attempt."""
-        spec = asked.attempts.lifecycle
-        for _ in range(_TIMES):
-            rows = yield self._text("attempt.current", asked).bind(self._values(asked))
-            if not rows:
-                return None
-            row: dict[str, Any] | None = yield from self._moves.read(spec, tuple(rows[0]))
-            if row is not None and row[spec.column] in asked.attempts.open:
-                return row
-        return None  # it changes hands again and again: none of them is current for long
+        names: list[str] = yield from self._moves.columns(asked.attempts.lifecycle)
+        slots = self.slots(asked) | {"row": ", ".join(f"t.{identifier(name)}" for name in names) or "1"}
+        template = templates("raceproof.attempts", self.file)["attempt.current"]
+        rows = yield template.prepare(slots, self._moves.style).bind(self._values(asked))
+        return dict(zip(names, rows[0], strict=True)) if rows else None
 
     def expired(self, asked: StartRequest, limit: int, of_owner: bool = False) -> Program[Rows]:
         """The key columns of open attempts whose time is over; `of_owner`: only those of the owner that is named."""

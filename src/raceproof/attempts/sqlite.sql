@@ -25,8 +25,9 @@ RETURNING {key_text}
 INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, at)
 VALUES ({lifecycle}, {$key}, 'attempt', 'started', NULL, {initial}, {first_revision}, {$by}, {now})
 
+-- The whole row in one statement: found first and read then, it could be superseded in between.
 -- name: attempt.current
-SELECT {t_keys}
+SELECT {row}
 FROM {table} AS t
 WHERE t.{owner} = {$owner}
   AND {tenant_matches?}

@@ -286,10 +286,14 @@ class PostgresMoves:
 
     def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]:
         """The row with all its columns, or None."""
-        names = [str(name) for name, _ in (yield self.texts.plain("move.types", spec).bind({}))]
+        names = yield from self.columns(spec)
         statement = self.texts.read(spec, names)
         rows = yield statement.bind({f"key_{i}": part for i, part in enumerate(parts)})
         return dict(zip(names, rows[0], strict=True)) if rows else None
+
+    def columns(self, spec: Spec[Any]) -> Program[list[str]]:
+        """The names of the table's columns, in order."""
+        return [str(name) for name, _ in (yield self.texts.plain("move.types", spec).bind({}))]
 
     def history(self, spec: Spec[Any], parts: KeyParts, limit: int) -> Program[Rows]:
         """The newest rows of the history of one row, newest first."""

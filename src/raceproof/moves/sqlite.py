@@ -155,10 +155,7 @@ class SqliteMoves:
 
     def read(self, spec: Spec[Any], parts: KeyParts) -> Program[dict[str, Any] | None]:
         """The row with all its columns, or None."""
-        *schema, table = split_qualified(spec.table)
-        named = {"table_name": literal(table), "schema_name": literal(schema[-1]) if schema else "NULL"}
-        columns = _TEMPLATES["move.columns"].prepare(named, self.style)
-        names = [str(name) for name, _ in (yield columns.bind({}))]
+        names = yield from self.columns(spec)
         slots = {**sql.declared(spec), "columns": ", ".join(f"t.{identifier(name)}" for name in names) or "1"}
         statement = _TEMPLATES["move.read"].prepare(slots, self.style)
         rows = yield statement.bind({f"key_{i}": part for i, part in enumerate(bindable(parts))})
@@ -166,6 +163,13 @@ class SqliteMoves:
             yield from found_otherwise(spec, spec.table, spec.key_columns, parts, self.style)
             return None
         return dict(zip(names, rows[0], strict=True))
+
+    def columns(self, spec: Spec[Any]) -> Program[list[str]]:
+        """The names of the table's columns, in order."""
+        *schema, table = split_qualified(spec.table)
+        named = {"table_name": literal(table), "schema_name": literal(schema[-1]) if schema else "NULL"}
+        columns = _TEMPLATES["move.columns"].prepare(named, self.style)
+        return [str(name) for name, _ in (yield columns.bind({}))]
 
     def history(self, spec: Spec[Any], parts: KeyParts, limit: int) -> Program[Rows]:
         """The newest rows of the history of one row, newest first."""
