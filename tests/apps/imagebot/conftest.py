@@ -73,6 +73,7 @@ class World:
         return {
             "PORT": str(port),
             "IMAGEBOT_INSTANCE": name,
+            "IMAGEBOT_FOLDER": str(self.folder),
             "IMAGEBOT_SIMULATED": "1",
             "DATABASE_URL": self.database,
             "PUBLIC_URL": f"http://127.0.0.1:{port}",

@@ -45,7 +45,7 @@ class SlowKie(Kie):
 
 @pytest.fixture
 async def kie() -> AsyncIterator[SlowKie]:
-    settings = Settings(kie_api_key="a-key-for-tests", public_url="http://127.0.0.1:1", instance="test")
+    settings = Settings(kie_api_key="a-key-for-the-tests", public_url="http://127.0.0.1:1", instance="test")
     async with aiohttp.ClientSession() as http:
         yield SlowKie(http, settings)
 

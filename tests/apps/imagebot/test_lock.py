@@ -22,8 +22,9 @@ async def roles(world: World) -> dict[str, str]:
 
 
 async def test_two_instances_with_one_name_have_a_row_each_and_one_is_active(world: World) -> None:
-    await world.start("one")
-    await world.start("one", first=False)
+    """On two machines that were given the same environment."""
+    await world.start("one", IMAGEBOT_FOLDER=str(world.folder / "here"))
+    await world.start("one", first=False, IMAGEBOT_FOLDER=str(world.folder / "there"))
 
     async def both() -> bool:
         return sorted((await roles(world)).values()) == ["ACTIVE", "PASSIVE"]
@@ -109,8 +110,9 @@ async def test_behind_a_transaction_pooler_it_works_and_says_what_is_different(w
         world.database = url
         one = await world.start("one")
         assert "DIRECT_DATABASE_URL" in one.lines("POOLER")[0]
-        await world.start("two", first=False)
+        two = await world.start("two", first=False)
         one.kill()
+        two.kill()
         await world.start("three", first=True, DIRECT_DATABASE_URL=direct)
         await world.say("/start")
         await until(lambda: world.texts(), "the menu")

@@ -17,14 +17,14 @@ from tests.apps.qrlogin.conftest import USER, World, free_port, opened, until
 
 
 @contextmanager
-def ingest(world: World, port: int) -> Iterator["subprocess.Popen[str]"]:
+def ingest(world: World, port: int, name: str = "measured") -> Iterator["subprocess.Popen[str]"]:
     environment = {
         **os.environ,
         "QRLOGIN_FOLDER": str(world.settings.folder),
         "QRLOGIN_STORE": world.settings.store,
         "QRLOGIN_SIMULATED": f"127.0.0.1:{world.telegram.port}",
         "QRLOGIN_METRICS_PORT": str(port),
-        "QRLOGIN_INSTANCE": "measured",
+        "QRLOGIN_INSTANCE": name,
     }
     command = [sys.executable, "-m", "qrlogin", "ingest"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
@@ -63,7 +63,7 @@ async def test_an_ingest_process_tells_its_own_health_and_figures(redis_store: s
                 health = await client.get("/health")
                 assert health.status_code == 200
                 assert "ingest" in health.json()["loops"]
-            with ingest(world, port) as second:
+            with ingest(world, port, "second") as second:
                 _, said = second.communicate(timeout=60)
                 assert second.returncode == 1
                 assert "QRLOGIN_METRICS_PORT" in said
