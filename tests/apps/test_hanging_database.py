@@ -49,7 +49,10 @@ def apps(server: PostgresServer, broker: MqttServer, folder: Path) -> Iterator[A
     told = environment("devices", BROKER=broker.url, SECRET=SECRET)
     yield App("devices", told, ("serve",), "POST", "/commands", command)
     yield App("outreach", environment("outreach"), ("serve",), "GET", "/api/campaigns")
-    yield App("qrlogin", environment("qrlogin"), ("serve",), "POST", "/logins", {"user_id": "139883458"})
+    often = {"STARTS_OF_USER": "100000", "STARTS_OF_ADDRESS": "100000"}
+    yield App(
+        "qrlogin", environment("qrlogin", **often), ("serve",), "POST", "/logins", {"user_id": "139883458"}
+    )
     bot = {
         "DATABASE_URL": server.database(),
         "IMAGEBOT_FOLDER": str(folder / "imagebot"),
