@@ -6,6 +6,7 @@ has forgotten what it has executed.
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -91,10 +92,9 @@ class Presences:
         """Write what was heard, twice a second at most, and notice silence."""
         while True:
             loop.beat()
-            try:
-                await asyncio.wait_for(self._there.wait(), 5)
-            except TimeoutError:
-                pass
+            with suppress(TimeoutError):
+                async with asyncio.timeout(5):
+                    await self._there.wait()
             self._there.clear()
             await self.write()
             await self.notice_silence()

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appkit.changes import Changes
 from appkit.database import Database
 from appkit.loops import Loop
 from devices.lifecycle import WAITING
@@ -127,40 +129,23 @@ class Follower:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._last = 0
-        self._happened = asyncio.Condition()
-        self._followers = 0
+        self._changes = Changes()
 
     async def run(self, loop: Loop) -> None:
         """Look now and then while somebody follows."""
         while True:
             loop.beat()
-            if self._followers:
+            if self._changes.followed:
                 async with self._database.read() as connection:
                     last = (await connection.execute(select(func.max(history.c.id)))).scalar() or 0
-                if last != self._last:
-                    async with self._happened:
-                        self._last = last
-                        self._happened.notify_all()
+                await self._changes.tell(last)
             await asyncio.sleep(POLL)
 
     async def changes(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """The number of the newest entry in the history, whenever there is a newer one; empty as a sign of life."""
-        self._followers += 1
-        try:
-            seen = -1
-            while True:
-                if self._last == seen:
-                    async with self._happened:
-                        try:
-                            await asyncio.wait_for(self._happened.wait(), SILENCE)
-                        except TimeoutError:
-                            yield "", {}
-                            continue
-                seen = self._last
-                yield str(seen), {"last": seen}
-        finally:
-            self._followers -= 1
+        async with aclosing(self._changes.follow(SILENCE)) as told:
+            async for last in told:
+                yield ("", {}) if last is None else (str(last), {"last": last})
 
     async def of_command(
         self, cmd_id: str, after: int, once: bool = False

@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appkit.changes import Changes
 from appkit.database import Database
 from appkit.loops import Loop
 from outreach.stages import STAGES
@@ -176,40 +178,24 @@ class Follower:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._changed = asyncio.Condition()
-        self._number = 0
-        self._followers = 0
+        self._changes = Changes()
 
     async def run(self, loop: Loop) -> None:
-        seen = ""
+        seen, number = "", 0
         while True:
             loop.beat()
-            if self._followers:
+            if self._changes.followed:
                 now = json.dumps(await overview(self._database), default=str)
                 if now != seen:
-                    seen = now
-                    async with self._changed:
-                        self._number += 1
-                        self._changed.notify_all()
+                    seen, number = now, number + 1
+                    await self._changes.tell(number)
             await asyncio.sleep(POLL)
 
     async def changes(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """A growing number, whenever something has changed; empty as a sign of life."""
-        self._followers += 1
-        seen = -1
-        try:
-            while True:
-                if self._number == seen:
-                    async with self._changed:
-                        try:
-                            await asyncio.wait_for(self._changed.wait(), SILENCE)
-                        except TimeoutError:
-                            yield "", {}
-                            continue
-                seen = self._number
-                yield str(seen), {"changed": seen}
-        finally:
-            self._followers -= 1
+        async with aclosing(self._changes.follow(SILENCE)) as told:
+            async for number in told:
+                yield ("", {}) if number is None else (str(number), {"changed": number})
 
 
 def _discoveries() -> Any:
