@@ -337,6 +337,18 @@ async def test_who_holds_what_can_be_seen(ground: Ground, form: str) -> None:
 
 
 @ALL_FORMS
+async def test_claims_that_count_no_attempts_are_listed_too(ground: Ground, form: str) -> None:
+    """Who holds what is told also where no column counts how often a row was claimed."""
+    plain = {"attempts": None, "cap": None, "exhausted": None}
+    job = jobs(ground, form, claim=plain)
+    await put(ground, job, "a")
+    work = job.claims["work"]
+    (mine,) = await ground.db.claim(work, by="ann")
+    (held,) = await ground.db.claims(work)
+    assert (held.key, held.attempts, held.stale) == (mine.key, None, False)
+
+
+@ALL_FORMS
 async def test_the_store_s_own_clock_is_used_without_now(ground: Ground, form: str) -> None:
     """A lease of a minute is not over at once."""
     job = jobs(ground, form, claim={"lease": 60})

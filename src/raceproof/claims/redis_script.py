@@ -55,6 +55,7 @@ def script_of_claim(
         **words,
         **places(claim),
         "seen_holder": None,
+        "seen_attempts": None,
         **seen,
         "looked_at": in_turn(looked_at),
         "lifecycle": spec.name,
