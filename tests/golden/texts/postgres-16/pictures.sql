@@ -1,0 +1,27 @@
+-- take the turn of a picture: delivery.take ×4
+-- take the turn of a picture by the store's clock, returning: delivery.take
+-- no turn of a picture: delivery.take
+-- no picture: delivery.take
+-- sending a picture: delivery.mark
+-- delivered a picture: delivery.mark
+-- delivered a picture by the store's clock: delivery.mark
+-- not sent a picture: delivery.mark
+-- uncertain about a picture: nothing
+-- a picture arrived: delivery.resolve
+-- a picture did not arrive: delivery.resolve, delivery.look
+-- deliveries of a picture: delivery.list
+-- uncertain deliveries of a picture: delivery.list
+-- take the turn of a receipt: delivery.take ×4
+-- take the turn of a receipt by the store's clock, returning: delivery.take
+-- no turn of a receipt: delivery.take
+-- no receipt: delivery.take
+-- sending a receipt: delivery.mark
+-- delivered a receipt: delivery.mark
+-- delivered a receipt by the store's clock: delivery.mark
+-- not sent a receipt: delivery.mark
+-- uncertain about a receipt: delivery.mark
+-- a receipt arrived: delivery.resolve
+-- a receipt did not arrive: delivery.resolve, delivery.look
+-- deliveries of a receipt: delivery.list
+-- uncertain deliveries of a receipt: delivery.list
+-- reserve the turn of a receipt: delivery.take

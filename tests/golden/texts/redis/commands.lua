@@ -1,0 +1,864 @@
+-- move, won: move
+-- move
+-- given_by = ARGV[1]
+-- given_reason = ARGV[2]
+-- given_call = ARGV[3]
+-- lifecycle = 'Command'
+-- move_name = 'send'
+-- target = 'SENT'
+local sources = {['QUEUED'] = true, ['SEND_FAILED'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'SENT', 'rev', after, 'sent_at', moment
+-- first_asked = 4
+
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'send', 'outcome', outcome,
+    'before', before, 'after', 'SENT', 'revision', revision or '',
+    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[3], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local row, stream, i = KEYS[1], KEYS[2], 1
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    redis.call('HSET', row, 'status', 'SENT', 'rev', after, 'sent_at', moment)
+    return {before, after}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'SENT' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+
+-- move, won from its last source: move
+-- move, already: move
+-- move, refused: move
+-- move
+-- given_by = ARGV[1]
+-- given_reason = ARGV[2]
+-- given_call = ARGV[3]
+-- lifecycle = 'Command'
+-- move_name = 'ack'
+-- target = 'ACK'
+local sources = {['QUEUED'] = true, ['SENT'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
+-- first_asked = 4
+
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'ack', 'outcome', outcome,
+    'before', before, 'after', 'ACK', 'revision', revision or '',
+    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[3], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local row, stream, i = KEYS[1], KEYS[2], 1
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+    return {before, after}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'ACK' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+
+-- move, missing: move
+-- move with columns, a guard and returning: move
+-- move
+-- given_by = ARGV[3]
+-- given_reason = ARGV[4]
+-- given_call = ARGV[5]
+-- given_guards = ARGV[1]
+-- given_change = ARGV[2]
+-- lifecycle = 'Command'
+-- move_name = 'finish'
+-- target = 'DONE'
+local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'DONE', 'rev', after
+-- returned = 'cmd_id', 'error'
+-- first_asked = 4
+
+-- Whether a row meets a guard [column, operator, value].
+-- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
+local function holds(row, guard)
+  local operator, value = guard[2], guard[3]
+  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
+  local found = redis.call('HGET', row, guard[1])
+  if operator == 'is null' then return not found end
+  if operator == 'is not null' then return found end
+  if found and type(value) == 'number' then found = tonumber(found) end
+  if not found then return false end
+  if operator == '=' then return found == value end
+  if operator == '<>' then return found ~= value end
+  if operator == '<' then return found < value end
+  if operator == '<=' then return found <= value end
+  if operator == '>' then return found > value end
+  return found >= value
+end
+
+-- Which of the guards the row does not meet, as bits from this one on.
+local function unmet_guards(row, guards, bit)
+  local unmet = 0
+  for _, guard in ipairs(guards) do
+    if not holds(row, guard) then unmet = unmet + bit end
+    bit = bit * 2
+  end
+  return unmet
+end
+
+local guarded = cjson.decode(ARGV[1])
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'finish', 'outcome', outcome,
+    'before', before, 'after', 'DONE', 'revision', revision or '',
+    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local row, stream, i = KEYS[1], KEYS[2], 1
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+  unmet = unmet + unmet_guards(row, guarded, 4)
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    local fields, change = {'status', 'DONE', 'rev', after}, cjson.decode(ARGV[2])
+    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+    for name, value in pairs(change.set) do
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+    redis.call('HSET', row, unpack(fields))
+    return {before, after, unpack(redis.call('HMGET', row, 'cmd_id', 'error'))}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'DONE' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+
+-- move with a revision: move
+-- move
+-- given_by = ARGV[3]
+-- given_reason = ARGV[4]
+-- given_call = ARGV[5]
+-- given_revision = ARGV[1]
+-- given_change = ARGV[2]
+-- lifecycle = 'Command'
+-- move_name = 'fail'
+-- target = 'ERROR'
+local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'ERROR', 'rev', after
+-- first_asked = 4
+
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail', 'outcome', outcome,
+    'before', before, 'after', 'ERROR', 'revision', revision or '',
+    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local row, stream, i = KEYS[1], KEYS[2], 1
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+  if revision ~= ARGV[1] then unmet = unmet + 2 end
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    local fields, change = {'status', 'ERROR', 'rev', after}, cjson.decode(ARGV[2])
+    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+    for name, value in pairs(change.set) do
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+    redis.call('HSET', row, unpack(fields))
+    return {before, after}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'ERROR' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+
+-- move at a given time: move
+-- move
+-- given_by = ARGV[2]
+-- given_reason = ARGV[3]
+-- given_call = ARGV[4]
+-- given_now = ARGV[1]
+-- lifecycle = 'Command'
+-- move_name = 'ack'
+-- target = 'ACK'
+local sources = {['QUEUED'] = true, ['SENT'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
+-- first_asked = 4
+
+local moment = ARGV[1]
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'ack', 'outcome', outcome,
+    'before', before, 'after', 'ACK', 'revision', revision or '',
+    'actor', ARGV[2], 'reason', ARGV[3], 'call', ARGV[4], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local row, stream, i = KEYS[1], KEYS[2], 1
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+    return {before, after}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'ACK' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+
+-- move, the same call again: move
+-- move
+-- given_by = ARGV[1]
+-- given_reason = ARGV[2]
+-- given_call = ARGV[3]
+-- lifecycle = 'Command'
+-- move_name = 'ack'
+-- target = 'ACK'
+local sources = {['QUEUED'] = true, ['SENT'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
+-- first_asked = 4
+
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'ack', 'outcome', outcome,
+    'before', before, 'after', 'ACK', 'revision', revision or '',
+    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[3], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local row, stream, i = KEYS[1], KEYS[2], 1
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+  local earlier = newest(stream, function(entry) return entry.call == ARGV[3] and entry.move == 'ack' end)
+  if earlier then return {false, 'replayed', earlier.before, earlier.revision ~= '' and earlier.revision} end
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+    return {before, after}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'ACK' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+
+-- move_many by keys: move
+-- move
+-- given_by = ARGV[1]
+-- given_reason = ARGV[2]
+-- given_call = ARGV[2 + 0 * rows + i]
+-- lifecycle = 'Command'
+-- move_name = 'send'
+-- target = 'SENT'
+local sources = {['QUEUED'] = true, ['SEND_FAILED'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'SENT', 'rev', after, 'sent_at', moment
+-- keys_of_a_row = 2
+-- stream_key = KEYS[rows + i]
+-- leases = 0
+-- first_asked = 4
+
+local rows = (#KEYS - 0) / 2
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'send', 'outcome', outcome,
+    'before', before, 'after', 'SENT', 'revision', revision or '',
+    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[2 + 0 * rows + i], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    redis.call('HSET', row, 'status', 'SENT', 'rev', after, 'sent_at', moment)
+    return {before, after}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'SENT' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+-- A row that fails is told alone.
+local answers = {}
+for i = 1, rows do
+  local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
+  if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
+  answers[i] = answer
+end
+return answers
+
+-- move_many with columns of each: move
+-- move
+-- given_by = ARGV[1 + 1 * rows]
+-- given_reason = ARGV[2 + 1 * rows]
+-- given_call = ARGV[2 + 1 * rows + i]
+-- given_change = ARGV[0 + 0 * rows + i]
+-- lifecycle = 'Command'
+-- move_name = 'fail'
+-- target = 'ERROR'
+local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'ERROR', 'rev', after
+-- keys_of_a_row = 2
+-- stream_key = KEYS[rows + i]
+-- leases = 0
+-- returned = 'rev'
+-- first_asked = 4
+
+local rows = (#KEYS - 0) / 2
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail', 'outcome', outcome,
+    'before', before, 'after', 'ERROR', 'revision', revision or '',
+    'actor', ARGV[1 + 1 * rows], 'reason', ARGV[2 + 1 * rows], 'call', ARGV[2 + 1 * rows + i], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    local fields, change = {'status', 'ERROR', 'rev', after}, cjson.decode(ARGV[0 + 0 * rows + i])
+    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+    for name, value in pairs(change.set) do
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+    redis.call('HSET', row, unpack(fields))
+    return {before, after, unpack(redis.call('HMGET', row, 'rev'))}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'ERROR' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+-- A row that fails is told alone.
+local answers = {}
+for i = 1, rows do
+  local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
+  if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
+  answers[i] = answer
+end
+return answers
+
+-- move_many of what matches: scan, move
+-- scan
+SCAN
+
+-- move
+-- given_by = ARGV[3]
+-- given_reason = ARGV[4]
+-- given_call = ARGV[5]
+-- given_guards = ARGV[1]
+-- given_change = ARGV[2]
+-- lifecycle = 'Command'
+-- move_name = 'fail_sending'
+-- target = 'SEND_FAILED'
+local sources = {['QUEUED'] = true}
+-- revision_column = 'rev'
+-- looked_at = 'status', 'rev'
+-- seen_fence = false
+-- seen_revision = found[2] or '0'
+-- move_fields = 'status', 'SEND_FAILED', 'rev', after
+-- keys_of_a_row = 2
+-- stream_key = KEYS[rows + i]
+-- leases = 0
+-- first_asked = 4
+
+-- Whether a row meets a guard [column, operator, value].
+-- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
+local function holds(row, guard)
+  local operator, value = guard[2], guard[3]
+  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
+  local found = redis.call('HGET', row, guard[1])
+  if operator == 'is null' then return not found end
+  if operator == 'is not null' then return found end
+  if found and type(value) == 'number' then found = tonumber(found) end
+  if not found then return false end
+  if operator == '=' then return found == value end
+  if operator == '<>' then return found ~= value end
+  if operator == '<' then return found < value end
+  if operator == '<=' then return found <= value end
+  if operator == '>' then return found > value end
+  return found >= value
+end
+
+-- Which of the guards the row does not meet, as bits from this one on.
+local function unmet_guards(row, guards, bit)
+  local unmet = 0
+  for _, guard in ipairs(guards) do
+    if not holds(row, guard) then unmet = unmet + bit end
+    bit = bit * 2
+  end
+  return unmet
+end
+
+local rows = (#KEYS - 0) / 2
+local guarded = cjson.decode(ARGV[1])
+local time = redis.call('TIME')
+local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The newest entry of the history that `test` accepts, among the newest thousand.
+local function newest(stream, test)
+  for _, entry in ipairs(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1000)) do
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    if fields.outcome == 'moved' and test(fields) then return fields end
+  end
+end
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail_sending', 'outcome', outcome,
+    'before', before, 'after', 'SEND_FAILED', 'revision', revision or '',
+    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
+end
+
+-- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence = found[2] or '0', false
+
+
+  local unmet = 0
+  -- P4: a write with another fence than the row's is refused
+  unmet = unmet + unmet_guards(row, guarded, 4)
+
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet == 0 and sources[before] then
+    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+    local after, counted = false, false
+    after, counted = next_revision(row, revision)
+    local noted = note(stream, i, 'moved', before, after)
+    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+    if noted.err then return {false, 'error', noted.err} end
+    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
+    local fields, change = {'status', 'SEND_FAILED', 'rev', after}, cjson.decode(ARGV[2])
+    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+    for name, value in pairs(change.set) do
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+    redis.call('HSET', row, unpack(fields))
+    return {before, after}
+  end
+
+  local by = false
+  local last = newest(stream, function() return true end)
+  local same = last and last.after == before and last.revision == (revision or '')
+  if same and last.actor ~= '' then by = last.actor end
+  -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
+  local asked = unmet % 4 >= 2 or unmet >= 4
+  local outcome = unmet % 2 == 1 and 'lost' or before == 'SEND_FAILED' and not asked and 'already' or 'refused'
+  local noted = note(stream, i, outcome, before, revision)
+  if noted.err then return {false, 'error', noted.err} end
+  return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+-- A row that fails is told alone.
+local answers = {}
+for i = 1, rows do
+  local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
+  if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
+  answers[i] = answer
+end
+return answers
+
+-- read: read
+-- read
+HGETALL
+
+-- history: history
+-- history
+XREVRANGE
