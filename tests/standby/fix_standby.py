@@ -53,6 +53,10 @@ class Link:
                 standby, _ = self._listener.accept()
                 primary = socket.create_connection(self._upstream)
                 self._sockets += [standby, primary]
+                if self._cut:  # meanwhile, so nothing would close these
+                    standby.close()
+                    primary.close()
+                    return
                 for source, target, held in ((primary, standby, True), (standby, primary, False)):
                     threading.Thread(target=self._pump, args=(source, target, held), daemon=True).start()
 

@@ -22,20 +22,17 @@ _MANY = {
     "postgres": "INSERT INTO shop_history (lifecycle, key, move, outcome, after, at) "
     "SELECT 'Order', n::text, $1::text, $2::text, 'SHIPPED', clock_timestamp() - $3::float8 * interval '1 second' "
     "FROM generate_series(1, $4::int) AS n",
-    "sqlite": "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ?4) "
+    "sqlite": "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < :v4) "
     "INSERT INTO shop_history (lifecycle, key, move, outcome, after, at) "
-    "SELECT 'Order', n, ?1, ?2, 'SHIPPED', strftime('%Y-%m-%d %H:%M:%f', 'now', (0 - ?3) || ' seconds') FROM s",
+    "SELECT 'Order', n, :v1, :v2, 'SHIPPED', strftime('%Y-%m-%d %H:%M:%f', 'now', (0 - :v3) || ' seconds') FROM s",
 }
 
 
 async def write(shop: Shop, text: str, *values: Any) -> None:
-    made = (
-        shop.raw.execute(text, *values)
-        if shop.store.dialect == "postgres"
-        else shop.raw.execute(text, values)
-    )
     if shop.store.dialect == "postgres":
-        await made
+        await shop.raw.execute(text, *values)
+    else:
+        shop.raw.execute(text, {f"v{place}": value for place, value in enumerate(values, 1)})
 
 
 async def decided(
