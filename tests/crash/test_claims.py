@@ -179,7 +179,8 @@ def test_workers_killed_at_any_instant_lose_no_row_and_finish_none_twice(
     def part(stage: Stage) -> None:
         name = f"worker {os.getpid()}"
         with connect(place.url) as own:
-            for _ in range(3):  # at most nine rows each, so that the last finds some, however late the kills come
+            # at most nine rows each, so that the last finds some, however late the kills come
+            for _ in range(3):
                 for one in own.claim(spec.claims["work"], 3, by=name):
                     outside.send(key=one.key, fence=one.fence, by=name, attempt=one.attempt)
                     answer = own.move(spec.moves["finish"], one, set={"result": name}, by=name)
