@@ -84,39 +84,41 @@ class Installed:
 async def look(connection: AsyncConnection, migrations: Iterable[str], scripts: Iterable[str]) -> Installed:
     """What is missing of these migrations, by name, and of these scripts."""
     listed, scripts = list(migrations), list(scripts)
-    known = await _existing(connection, ("applied_migrations", "installed_objects"))
+    known = await existing(connection, ("applied_migrations", "installed_objects"))
     applied: set[str] = set()
     if "applied_migrations" in known:
         applied = set((await connection.execute(text("SELECT name FROM applied_migrations"))).scalars())
     unapplied = tuple(name for name in listed if name not in applied)
     if not scripts:
         return Installed(unapplied)
-    recorded = None
+    recorded: dict[str, str] = {}
     if "installed_objects" in known:
-        asked = text("SELECT objects FROM installed_objects WHERE script = :script")
-        recorded = (await connection.execute(asked, {"script": _digest(*scripts)})).scalar()
-    if recorded is None:
-        return Installed(unapplied, unknown=True)
-    before: dict[str, str] = json.loads(recorded)
+        asked = text("SELECT script, objects FROM installed_objects")
+        recorded = {script: objects for script, objects in await connection.execute(asked)}  # noqa: C416
+    before: dict[str, str] = {}
+    for script in scripts:
+        before |= json.loads(recorded.get(_digest(script), "{}"))
     now = await _objects(connection, scripts)
     return Installed(
         unapplied,
+        unknown=any(_digest(script) not in recorded for script in scripts),
         missing=tuple(name for name in before if name not in now),
         changed=tuple(name for name, digest in before.items() if now.get(name, digest) != digest),
     )
 
 
 async def remember(connection: AsyncConnection, scripts: Iterable[str], now: str) -> None:
-    """Write down how the objects of these scripts look; `now` is the dialect's word for the time."""
-    scripts = list(scripts)
-    told = {"script": _digest(*scripts), "objects": json.dumps(await _objects(connection, scripts))}
-    await connection.execute(
-        text(
-            f"INSERT INTO installed_objects (script, objects, installed_at) VALUES (:script, :objects, {now})"  # noqa: S608
-            " ON CONFLICT (script) DO UPDATE SET objects = excluded.objects, installed_at = excluded.installed_at"
-        ),
-        told,
-    )
+    """Write down how the objects of each of these scripts look; `now` is the dialect's word for the time."""
+    for script in scripts:
+        told = {"script": _digest(script), "objects": json.dumps(await _objects(connection, [script]))}
+        await connection.execute(
+            text(
+                f"INSERT INTO installed_objects (script, objects, installed_at) VALUES (:script, :objects, {now})"  # noqa: S608
+                " ON CONFLICT (script) DO UPDATE"
+                " SET objects = excluded.objects, installed_at = excluded.installed_at"
+            ),
+            told,
+        )
 
 
 async def invalid_indexes(connection: AsyncConnection, scripts: Iterable[str]) -> list[str]:
@@ -140,7 +142,7 @@ async def _objects(connection: AsyncConnection, scripts: Iterable[str]) -> dict[
     return {name: _digest(definition or "") for name, definition in sorted(map(tuple, found))}
 
 
-async def _existing(connection: AsyncConnection, tables: Iterable[str]) -> set[str]:
+async def existing(connection: AsyncConnection, tables: Iterable[str]) -> set[str]:
     dialect = "sqlite" if connection.dialect.name == "sqlite" else "postgres"
     return {name for (name,) in await _named(connection, _TABLES[dialect], tables)}
 

@@ -85,7 +85,7 @@ async def _install(engine: AsyncEngine, scripts: list[str], dialect: str) -> Non
     if dialect == "sqlite":
         async with engine.begin() as connection:
             for ddl in (RECORD, *scripts):
-                await _run_script(connection, ddl, dialect if ddl is RECORD else None)
+                await run_script(connection, ddl, dialect if ddl is RECORD else None)
             await remember(connection, scripts, WORDS[dialect]["now"])
         return
     await _patiently(partial(_install_one, engine, RECORD, dialect))
@@ -102,11 +102,11 @@ async def _install_one(engine: AsyncEngine, ddl: str, dialect: str | None = None
             alone = await connection.execution_options(isolation_level="AUTOCOMMIT")
             for name in await invalid_indexes(alone, [ddl]):  # of a process that was killed while it made one
                 await alone.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
-            await _run_script(alone, ddl)
+            await run_script(alone, ddl)
         return
     async with engine.begin() as connection:
         await _wait_briefly(connection)
-        await _run_script(connection, ddl, dialect)
+        await run_script(connection, ddl, dialect)
 
 
 async def _wait_briefly(connection: AsyncConnection) -> None:
@@ -162,7 +162,7 @@ async def _apply(engine: AsyncEngine, name: str, script: str, dialect: str) -> b
     """One migration and the mark that it was applied, in one transaction; False if it was applied before."""
     async with engine.begin() as connection:
         await _wait_briefly(connection)
-        await _run_script(
+        await run_script(
             connection,
             "CREATE TABLE IF NOT EXISTS applied_migrations (name text PRIMARY KEY, applied_at {moment} NOT NULL)",
             dialect,
@@ -172,7 +172,7 @@ async def _apply(engine: AsyncEngine, name: str, script: str, dialect: str) -> b
         )
         if found.first():
             return False
-        await _run_script(connection, script, dialect)
+        await run_script(connection, script, dialect)
         await connection.execute(
             text("INSERT INTO applied_migrations (name, applied_at) VALUES (:name, CURRENT_TIMESTAMP)"),
             {"name": name},
@@ -180,21 +180,21 @@ async def _apply(engine: AsyncEngine, name: str, script: str, dialect: str) -> b
         return True
 
 
-async def _run_script(connection: AsyncConnection, script: str, dialect: str | None = None) -> None:
+async def run_script(connection: AsyncConnection, script: str, dialect: str | None = None) -> None:
     """Several statements, which neither driver takes at once as a prepared statement."""
     for name, word in WORDS[dialect].items() if dialect else ():
         script = script.replace(f"{{{name}}}", word)
     raw = (await connection.get_raw_connection()).driver_connection
     if connection.dialect.name == "sqlite":
-        for statement in _statements(script):
+        for statement in statements(script):
             await connection.exec_driver_sql(statement)
     else:
         await connection.exec_driver_sql("SELECT 1")  # so that a transaction of SQLAlchemy's is begun
-        for statement in _statements(script) if "CONCURRENTLY" in script else [script]:
+        for statement in statements(script) if "CONCURRENTLY" in script else [script]:
             await raw.execute(statement)  # type: ignore[union-attr]
 
 
-def _statements(script: str) -> Iterable[str]:
+def statements(script: str) -> Iterable[str]:
     """The statements of a script; a trigger's body, with its own semicolons, is one."""
     statement = ""
     for line in script.splitlines(keepends=True):

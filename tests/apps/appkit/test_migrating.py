@@ -166,3 +166,15 @@ def test_names_are_found_however_they_are_written() -> None:
         'create trigger if not exists one after update on t; CREATE VIEW "shop"."seen" AS …',
     ]
     assert names(scripts) == {'a "b', "told", "one", "seen"}
+
+
+async def test_a_process_that_needs_only_some_of_the_objects_finds_them(url: str, migrations: Path) -> None:
+    """As during a deploy: the other process has installed these and more."""
+
+    def fewer(dialect: str) -> list[str]:
+        return own(dialect)[:1]
+
+    async with open_database(url, migrations, own) as database:
+        assert (await installed(database.engine, migrations, fewer)).complete
+        await migrate(database.engine, migrations, fewer)
+        assert (await installed(database.engine, migrations, own)).complete
