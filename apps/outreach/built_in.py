@@ -157,8 +157,8 @@ def _share(wanted: Sequence[str], text: str, enough: float = 0.8) -> tuple[float
 
 
 _GUEST_IN_TITLE = re.compile(
-    r"\b(with|featuring|feat\.|interview|guest|mit|zu gast|gast|gespräch|avec|invitée?|entretien|con|invitad[oa]|entrevista|ospite"
-    r"|intervista|com|convidad[oa]|met|gesprek|z|rozmowa|gäst|intervju)\b|ゲスト|嘉宾|专访|게스트|интервью|гость|مع|ضيف",
+    r"\b(with|featuring|feat\.|interview|guest|mit|zu gast|gast|gespräch|avec|invitée?|entretien|con|invitad[oa]"
+    r"|entrevista|ospite|intervista|com|convidad[oa]|met|gesprek|z|rozmowa|gäst|intervju)\b|ゲスト|嘉宾|专访|게스트|интервью|гость|مع|ضيف",
     re.IGNORECASE,
 )
 _GUESTS_SAID = re.compile(

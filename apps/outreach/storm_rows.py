@@ -18,7 +18,7 @@ from outreach.stages import STAGES
 from outreach.tables import (
     campaigns,
     discoveries,
-    kept_errors,
+    error_texts,
     match_suggestions,
     media,
     review_tasks,
@@ -225,7 +225,7 @@ async def examine(service: Service, seeded: Seeded, ledger: dict[str, Any], repo
 
 async def _lost_texts(connection: Any, seeded: Seeded) -> list[str]:
     """Texts from before the storm that are neither in their column nor among the kept ones."""
-    kept = select(kept_errors.c.discovery_id, kept_errors.c.text)
+    kept = select(error_texts.c.discovery_id, error_texts.c.text)
     found = {tuple(row) for row in await connection.execute(kept)}
     current = select(discoveries.c.id, discoveries.c.enrichment_error).where(
         discoveries.c.id.in_(list(seeded.errors))

@@ -1,4 +1,4 @@
-"""Documents made to hurt their reader: packed in layers, or slow to parse; and feeds that begin with the oldest. Checklist 14."""
+"""Documents made to hurt: packed in layers, or slow to parse; and feeds that begin with the oldest. Checklist 14."""
 
 import asyncio
 import errno
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -175,7 +176,14 @@ async def test_a_large_feed_is_read_apart_and_is_the_same() -> None:
 
 
 def test_what_comes_back_from_the_reader_is_a_feed() -> None:
-    told = {"name": "x", "description": "", "website": None, "language": None, "categories": [], "hosts": []}
+    told: dict[str, Any] = {
+        "name": "x",
+        "description": "",
+        "website": None,
+        "language": None,
+        "categories": [],
+        "hosts": [],
+    }
     assert feed_from({**told, "social": 0, "episodes": []}).episodes == []
 
 
