@@ -9,6 +9,7 @@ may take, twice, counts as lost.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import Float, case, exists, literal_column, select, update
@@ -24,6 +25,8 @@ DOUBT = 5.0
 TOLERATED = 2
 """Failures of one intent that count as the provider's, whatever else it has answered meanwhile."""
 """Failures of one intent that are the provider's, whatever else it answered meanwhile."""
+LOOKED_AT = 12
+"""Failures of one intent, at most."""
 _SECONDS = {
     "postgresql": "extract(epoch FROM clock_timestamp())::float8",
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
@@ -140,16 +143,23 @@ class Calls:
                 await _spend(connection, 0, -1)
 
     async def is_the_rows_fault(self, intent: str) -> bool:
-        """Whether a failure that was just written down is one of several, and others were answered since the one before."""
+        """Whether a failure that was just written down is the question's own, and not an outage's.
+
+        It is, if others were answered between it and the failure before; or if they were twice so before, when this question
+        may be the only one that is left.
+        """
         asked = (
             select(ai_calls.c.ended_at)
             .where(ai_calls.c.intent == intent, ai_calls.c.outcome.in_(("failed", "unknown")))
             .order_by(ai_calls.c.ended_at.desc())
-            .limit(TOLERATED + 1)
+            .limit(LOOKED_AT)
         )
         async with self._database.read() as connection:
             failures = list((await connection.execute(asked)).scalars())
-            return len(failures) > TOLERATED and await _others_were_answered_since(connection, failures[1])
+            # the first failures of a question may have begun an outage, whatever was answered meanwhile
+            pairs = list(pairwise(failures))[: -TOLERATED + 1]
+            answered = [await _others_were_answered(connection, earlier, later) for later, earlier in pairs]
+        return answered[:1] == [True] or sum(answered) >= 2
 
     async def rejection(self, intent: str) -> str | None:
         """With which words the provider has rejected exactly this request, if it has answered others since."""
@@ -161,7 +171,7 @@ class Calls:
         )
         async with self._database.read() as connection:
             row = (await connection.execute(asked)).mappings().first()
-            if row is None or not await _others_were_answered_since(connection, row["ended_at"]):
+            if row is None or not await _others_were_answered(connection, row["ended_at"]):
                 return None
         return str(row["message"])
 
@@ -222,8 +232,12 @@ async def _end(
     return bool(done.rowcount)
 
 
-async def _others_were_answered_since(connection: AsyncConnection, moment: datetime) -> bool:
-    others = exists().where(ai_calls.c.outcome == "answered", ai_calls.c.ended_at > moment)
+async def _others_were_answered(
+    connection: AsyncConnection, since: datetime, until: datetime | None = None
+) -> bool:
+    others = exists().where(ai_calls.c.outcome == "answered", ai_calls.c.ended_at > since)
+    if until is not None:
+        others = others.where(ai_calls.c.ended_at < until)
     return bool((await connection.execute(select(others))).scalar_one())
 
 

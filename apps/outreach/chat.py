@@ -19,7 +19,7 @@ MOST_TOKENS = 700
 ROOM = 3
 """How many times as much room the repetition of an answer has that was cut off."""
 REMINDER = "Your last answer to this could not be used. Answer exactly in the form that is asked for, and with nothing else."
-_KEY, _QUOTA = (401, 403), (402,)
+_QUOTA = (402,)
 _REQUEST = (400, 413, 415, 422)
 _ADDRESS = (301, 302, 303, 307, 308, 404, 405, 410)
 
@@ -155,8 +155,10 @@ def classified(status: int, found: Problem, seconds: float | None) -> Failed:
     said = f"{found.code} {found.message}".lower()
     if status in _QUOTA or (status == 429 and any(word in said for word in ("quota", "billing", "credit"))):
         return Failed("quota", found.message, "failed", for_all=True, seconds=seconds)
-    if status in _KEY or (status == 400 and "api key" in said):
+    if status == 401 or (status == 400 and "api key" in said):
         return Failed("key", found.message, "failed", for_all=True, seconds=seconds)
+    if status == 403:  # of the key, or of this content alone
+        return Failed("key", found.message, "failed", seconds=seconds)
     if status == 429:
         return Failed("rate", found.message, "failed", for_all=seconds is not None, seconds=seconds)
     if status in _ADDRESS or "model_not_found" in said:

@@ -73,6 +73,8 @@ class Call:
     ended: float = 0.0
     end: str = "under way"
     words: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
 
 
 @dataclass
@@ -84,6 +86,8 @@ class Provider:
     wrong: Wrong = field(default_factory=Wrong)
     seed: int = 1
     outage: str = ""
+    steady: float = 0.0
+    """Seconds for each answer, if not as chance has it."""
     calls: list[Call] = field(default_factory=list)
     overlaps: int = 0
     """Times that a product was asked for while it was asked for already."""
@@ -109,13 +113,18 @@ class Provider:
         call = Call(by, intent, product, time.time(), self._under_way.total())
         self.calls.append(call)
         try:
-            if self.slow and await _comes(gone(), within=self._random.expovariate(1 / self.slow)):
+            if (seconds := self._seconds()) and await _comes(gone(), within=seconds):
                 call.end = "gone"
                 return Response(status_code=499)
             return self._end(call, told, content)
         finally:
             self._under_way[product] -= 1
             call.ended = time.time()
+
+    def _seconds(self) -> float:
+        if self.steady:
+            return self.steady
+        return self._random.expovariate(1 / self.slow) if self.slow else 0.0
 
     def _end(self, call: Call, told: dict[str, Any], content: dict[str, Any]) -> Response:
         wrong = self.wrong
@@ -154,7 +163,8 @@ class Provider:
         choices = [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}]
         if self._random.random() < wrong.twice:
             choices.append({**choices[0], "index": 1, "message": {"role": "assistant", "content": "again"}})
-        usage = {"prompt_tokens": len(json.dumps(content)) // 4, "completion_tokens": len(text) // 4}
+        call.tokens_in, call.tokens_out = len(json.dumps(content)) // 4, len(text) // 4
+        usage = {"prompt_tokens": call.tokens_in, "completion_tokens": call.tokens_out}
         body = {"id": call.intent, "object": "chat.completion", "choices": choices, "usage": usage}
         return JSONResponse(body)
 
@@ -200,11 +210,18 @@ def provider_app(provider: Provider) -> FastAPI:
     async def log() -> list[dict[str, Any]]:
         return [asdict(call) for call in provider.calls]
 
+    @app.get("/under-way")
+    async def under_way() -> list[str]:
+        """Who has a call under way."""
+        return sorted({call.by for call in provider.calls[-100:] if not call.ended})
+
     @app.post("/control")
-    async def control(told: dict[str, str]) -> dict[str, str]:
-        """{"outage": "down"}, or "" for its end."""
-        provider.outage = told["outage"] if told["outage"] in OUTAGES else ""
-        return {"outage": provider.outage}
+    async def control(told: dict[str, str | float]) -> dict[str, str | float]:
+        """{"outage": "down"}, or "" for its end; {"steady": 1.5} for slow answers."""
+        if "outage" in told:
+            provider.outage = str(told["outage"]) if told["outage"] in OUTAGES else ""
+        provider.steady = float(told.get("steady", provider.steady))
+        return {"outage": provider.outage, "steady": provider.steady}
 
     return app
 

@@ -131,7 +131,7 @@ class Settings(BaseSettings):
     @property
     def ai_slot(self) -> float:
         """Seconds after which the slot of a dead caller is free: a call that it has made has ended by then."""
-        return self.ai_timeout + 10.0
+        return self.ai_timeout + min(10.0, self.ai_timeout)
 
     def at_once(self, stage: str) -> int:
         """Workers of a stage at once, over all processes."""
