@@ -104,7 +104,7 @@ class Manager:
         for worker in self._running:
             worker.stop()
 
-    async def _handle(self, stage: Stage, work: Work) -> Result:
+    async def _handle(self, stage: Stage, work: Work) -> Any:
         """Work on a row; whatever happens is written under its fence."""
         number = work.attempt
         if self._claiming.adopted:
@@ -133,12 +133,11 @@ class Manager:
                 return await self._put_back(stage, work, number, None, counted=False)
             why = f"{type(error).__name__}: {error}"
             return await self._put_back(stage, work, number, why, delay=getattr(error, "delay", None))
-        return await self._done(stage, work, result)
+        return await self._done(stage, work, number, result)
 
-    async def _done(self, stage: Stage, work: Work, result: Result) -> Result:
+    async def _done(self, stage: Stage, work: Work, number: int, result: Result) -> Any:
         if not isinstance(result, dict):
-            self._metrics.worked.labels(stage.name, "done").inc()
-            return result
+            return self._written_along(stage, work, number, result)
         if not (stage.stays or self._claiming.adopted):
             self._metrics.worked.labels(stage.name, "done").inc()
             # a stage that is done leaves no text in its error column; the triggers keep what stood there
@@ -148,7 +147,13 @@ class Manager:
             return result
 
         answer = await self._written(lambda: finish(self._database, self._claiming, stage, work, write))
-        self._metrics.worked.labels(stage.name, "done" if answer.won else "lost").inc()
+        return self._written_along(stage, work, number, answer)
+
+    def _written_along(self, stage: Stage, work: Work, number: int, answer: Any) -> Any:
+        """A result that was written with everything that belongs to it, or not at all."""
+        if not answer.won:
+            return self._ended(stage, work, number, f"its result came too late: {answer}", "lost")
+        self._metrics.worked.labels(stage.name, "done").inc()
         return Finished
 
     async def _put_back(
@@ -160,7 +165,7 @@ class Manager:
         *,
         delay: float | None = None,
         counted: bool = True,
-    ) -> Result:
+    ) -> Any:
         answer = await self._written(
             lambda: put_back(self._database, self._claiming, stage, work, error, delay=delay, counted=counted)
         )
@@ -172,7 +177,7 @@ class Manager:
             outcome = "failed" if counted and error is not None else "put back"
         return self._ended(stage, work, number, error or "not now", outcome)
 
-    def _ended(self, stage: Stage, work: Work, number: int, error: str, outcome: str) -> Result:
+    def _ended(self, stage: Stage, work: Work, number: int, error: str, outcome: str) -> Any:
         self._metrics.worked.labels(stage.name, outcome).inc()
         level = logging.DEBUG if outcome == "put back" else logging.WARNING
         log.log(level, "[%s] discovery %s, attempt %d: %s (%s)", stage.task, work.key, number, error, outcome)

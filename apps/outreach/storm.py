@@ -41,10 +41,10 @@ from raceproof.testing import postgres
 
 LIMIT = 1800.0
 """Seconds after which a storm that has not ended has failed."""
-LEASE = 5.0
+LEASE = 4.0
 """Seconds of a claim in columns."""
 FROZEN = 1.6 * LEASE
-OUTAGE = 4.0
+OUTAGE = 3.0
 AI_TIMEOUT = 2.0
 AT_ONCE = 2
 """Workers of a stage at once."""
@@ -74,7 +74,7 @@ class Plan:
     @property
     def every(self) -> float:
         """Seconds between two troubles."""
-        return 2.0 if self.short else 5.0
+        return 1.5 if self.short else 5.0
 
     @property
     def slow(self) -> float:
@@ -333,16 +333,21 @@ async def _held_by(storm: Storm, who: str) -> list[int]:
 
 
 async def _cut_the_power(storm: Storm) -> None:
-    """All die at once, one in the middle of a call first, and begin again an hour later by the store's clock."""
-    forms = {one.name: storm.plan.form_of(number) for number, one in enumerate(storm.workers)}
-    by_marker = [one for one in storm.workers if forms[one.name] is Form.MARKER] or storm.workers
+    """All die, those that use markers in the middle of a call, and begin again an hour later by the store's clock."""
+    forms = [storm.plan.form_of(number) for number in range(storm.plan.workers)]
+    last = [
+        one for one, form in zip(storm.workers, forms, strict=True) if form is Form.MARKER
+    ] or storm.workers
 
     async def one_is_calling() -> bool:
-        return bool({one.name for one in by_marker} & set(await _callers(storm)))
+        return bool({one.name for one in last} & set(await _callers(storm)))
 
-    await until(one_is_calling, 20, every=0.02)
+    for one in storm.workers:
+        if one not in last:
+            await _kill(storm, one)
+    await until(one_is_calling, 30, every=0.02)  # the slots of the dead are free soon
     calling = await _callers(storm)
-    for one in sorted(storm.workers, key=lambda one: (one.name not in calling, one not in by_marker)):
+    for one in sorted(last, key=lambda one: one.name not in calling):
         await _kill(storm, one)
     await storm.cuts.pass_an_hour(storm.service.database, storm.service.claiming)
     for one in storm.workers:

@@ -32,11 +32,11 @@ from outreach.tables import (
     upsert,
 )
 from outreach.transcribing import want_transcripts
-from raceproof import AsyncStore, Claim, Finished
+from raceproof import AsyncStore, Claim
 
 Work = Claim[Any, Any]
-Result = dict[str, Any] | type[Finished]
-"""Columns that the worker sets when it finishes the row; or `Finished`, if that was done along with other writes."""
+Result = dict[str, Any] | Any
+"""Columns to set when the row is finished; or what came of finishing it along with other writes."""
 
 FRESH = 24 * 3600.0
 """Seconds for which a podcast that was enriched need not be enriched again."""
@@ -95,8 +95,7 @@ class Working:
             await self._keep_feed(connection, work.row["media_id"], row, feed, now)
             await want_transcripts(connection, store, work.row["media_id"], feed)
 
-        await finish(self._database, self._claiming, stage, work, write)
-        return Finished
+        return await finish(self._database, self._claiming, stage, work, write)
 
     async def _fetched(self, url: str) -> bytes:
         """A feed; if no network can be reached at all, that is no fault of the feed's."""
@@ -123,8 +122,7 @@ class Working:
             described = {"ai_description": text, "ai_described_at": now, "ai_described_by": self._ai.name}
             await connection.execute(update(media).where(media.c.id == row["id"]).values(described))
 
-        await finish(self._database, self._claiming, stage, work, write)
-        return Finished
+        return await finish(self._database, self._claiming, stage, work, write)
 
     async def vetting(self, stage: Stage, work: Work) -> Result:
         """Score each criterion; the weighted mean is the score."""
@@ -160,8 +158,7 @@ class Working:
         async def write(connection: AsyncConnection, _: AsyncStore) -> dict[str, Any]:
             return await self._suggest(connection, work, float(score), reasoning or "")
 
-        await finish(self._database, self._claiming, stage, work, write)
-        return Finished
+        return await finish(self._database, self._claiming, stage, work, write)
 
     async def _suggest(
         self, connection: AsyncConnection, work: Work, score: float, reasoning: str

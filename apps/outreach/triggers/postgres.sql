@@ -40,8 +40,9 @@ CREATE OR REPLACE TRIGGER outreach_keep_{stage} BEFORE UPDATE ON campaign_media_
     FOR EACH ROW EXECUTE FUNCTION outreach_keep_{stage}();
 
 -- name: pass_over
--- A row that somebody holds by columns is passed over by whoever writes markers, an older version's own SQL included. And
--- whoever sets a row aside ends its own lock: one that leaves a living lock in place does not see it, in the other form.
+-- A row that is held by columns is passed over by whoever writes markers, an older version's own SQL included. Whoever sets a row
+-- aside ends its own lock: one that leaves a living lock in place does not see it, in the other form. And a lock in one form ends
+-- what stands there in the other, which was stale: its late holder finds its fence gone.
 CREATE OR REPLACE FUNCTION outreach_held_{stage}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF NEW.{error} LIKE 'PROCESSING:{kind}:%'
@@ -63,6 +64,17 @@ BEGIN
        )
     THEN
         RETURN NULL;
+    END IF;
+    IF NEW.{error} LIKE 'PROCESSING:{kind}:%' AND NEW.{error} IS DISTINCT FROM OLD.{error} AND OLD.{stage}_claimed_until IS NOT NULL
+    THEN
+        NEW.{stage}_claimed_by := NULL;
+        NEW.{stage}_claimed_until := NULL;
+        NEW.{stage}_fence := GREATEST(OLD.{stage}_fence + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+    ELSIF NEW.{stage}_fence IS DISTINCT FROM OLD.{stage}_fence
+        AND NEW.{stage}_claimed_until IS NOT NULL
+        AND NEW.{error} LIKE 'PROCESSING:{kind}:%'
+    THEN
+        NEW.{error} := NULL;
     END IF;
     RETURN NEW;
 END $$;

@@ -72,3 +72,24 @@ WHEN NEW.{status} = 'failed'
 BEGIN
     SELECT RAISE(IGNORE);
 END;
+-- A lock in one form ends what stands there in the other, which was stale: its late holder finds its fence gone.
+DROP TRIGGER IF EXISTS outreach_ends_columns_{stage};
+CREATE TRIGGER outreach_ends_columns_{stage} AFTER UPDATE OF {error} ON campaign_media_discoveries
+WHEN NEW.{error} LIKE 'PROCESSING:{kind}:%'
+ AND NEW.{error} IS NOT OLD.{error}
+ AND OLD.{stage}_claimed_until IS NOT NULL
+BEGIN
+    UPDATE campaign_media_discoveries
+    SET {stage}_claimed_by = NULL,
+        {stage}_claimed_until = NULL,
+        {stage}_fence = max({stage}_fence + 1, CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER) * 1000)
+    WHERE id = OLD.id;
+END;
+DROP TRIGGER IF EXISTS outreach_ends_marker_{stage};
+CREATE TRIGGER outreach_ends_marker_{stage} AFTER UPDATE OF {stage}_fence ON campaign_media_discoveries
+WHEN NEW.{stage}_fence IS NOT OLD.{stage}_fence
+ AND NEW.{stage}_claimed_until IS NOT NULL
+ AND NEW.{error} LIKE 'PROCESSING:{kind}:%'
+BEGIN
+    UPDATE campaign_media_discoveries SET {error} = NULL WHERE id = OLD.id;
+END;

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -356,3 +357,30 @@ async def test_a_new_discovery_of_a_podcast_in_work_waits_in_its_line(opening: O
         assert (await finish(service.database, service.claiming, ENRICHMENT, work, _nothing)).won
         row = await service.database.store.read(ENRICHMENT.lifecycle, 2) or {}
         assert row["enrichment_status"] == "completed"
+
+
+@BOTH
+async def test_a_lock_that_was_taken_over_in_one_form_is_over_in_the_other(
+    opening: Opening, form: Form
+) -> None:
+    """Its fence stood in another column, which the new holder did not touch: the late one could renew, and end the row."""
+    async with opening(form="columns") as service:
+        await enriched(service, 2)
+        database = service.database
+        await write_error(service, 1, "ReadTimeout: before")
+        other_form = next(one for one in Form if one is not form)
+        own = Claiming(form, database.dialect).of(AI_DESCRIPTION)
+        others = Claiming(other_form, database.dialect).of(AI_DESCRIPTION)
+        late = await database.store.claim(own, 2, by="late", returning=the_note.COLUMNS)
+        await minutes_pass(database, 61)
+        if form is Form.MARKER:  # as written before the hour passed
+            late = [replace(one, fence=await error_of(service, int(one.key))) for one in late]
+        other = await database.store.claim(others, 2, by="other", returning=the_note.COLUMNS)
+        assert [one.key for one in other] == [one.key for one in late] == [1, 2]
+        assert [type(one) for one in await database.store.renew(late)] == [Lost, Lost]
+        answer = await finish(database, service.claiming, AI_DESCRIPTION, late[0], _nothing)
+        assert isinstance(answer, Lost)
+        answer = await put_back(database, service.claiming, AI_DESCRIPTION, late[1], "too late")
+        assert isinstance(answer, Lost)
+        assert all(one.won for one in await database.store.release(other))
+        assert [await error_of(service, key) for key in (1, 2)] == ["ReadTimeout: before", None]
