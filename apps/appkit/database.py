@@ -1,57 +1,30 @@
 """An application's database: SQLAlchemy for its own statements, raceproof for every decision about a row.
 
-PostgreSQL or SQLite, by URL. Migrations are numbered files, each applied once, however many instances start together.
+PostgreSQL or SQLite, by URL; brought up to date by `migrating`.
 """
 
-import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Dialect, event, literal_column, text
+from sqlalchemy import ColumnElement, Dialect, event, literal_column
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.types import DateTime, String, TypeDecorator
 
 from appkit.commands import Unusable
+from appkit.migrating import WORDS, Folders, OwnTables, migrate
 from appkit.watch import is_unavailable
 from raceproof import AsyncStore, bind, connect
-
-WORDS = {
-    "postgres": {
-        "moment": "timestamptz",
-        "identity": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-        "bytes": "bytea",
-        "now": "clock_timestamp()",
-        "boolean": "boolean",
-        "true": "TRUE",
-        "false": "FALSE",
-    },
-    "sqlite": {
-        "moment": "TEXT",
-        "identity": "INTEGER PRIMARY KEY AUTOINCREMENT",
-        "bytes": "BLOB",
-        "now": "(strftime('%Y-%m-%d %H:%M:%f', 'now'))",
-        "boolean": "INTEGER",
-        "true": "1",
-        "false": "0",
-    },
-}
-"""What a migration writes as {moment}, {identity} and so on."""
 
 CONNECTS = 10.0
 """Seconds for a connection to open, and to wait for a free one."""
 _OPENINGS = 500
 """Hundredths of a second that others may take to open a new file."""
-_LOCK = 0x7261636570726F6F  # of migrations, among advisory locks
-
-OwnTables = Callable[[str], Iterable[str]]
-"""Given a dialect, DDL that may run again and again: the library's tables, guards and indexes."""
 
 
 class Moment(TypeDecorator[datetime]):
@@ -97,12 +70,12 @@ class Database:
 
 @asynccontextmanager
 async def open_database(
-    url: str, migrations: Path, own: OwnTables, pooled: bool = False
+    url: str, migrations: Folders, own: OwnTables, pooled: bool = False, migrating: bool = True
 ) -> AsyncIterator[Database]:
     """The database at this URL with its migrations applied; on SQLite the file is made.
 
     Raises `Unusable`, with one line for the user, if there is none. `pooled`: behind a transaction pooler, where no
-    statement stays prepared.
+    statement stays prepared. Not `migrating`: as it is; see `installed`.
     """
     unprepared: dict[str, Any] = {"statement_cache_size": 0} if pooled else {}
     options: dict[str, Any] = {"pool_size": 10, "max_overflow": 10, "pool_pre_ping": True}
@@ -114,7 +87,11 @@ async def open_database(
         _prepare_sqlite(engine)
     try:
         try:
-            await migrate(engine, migrations, own)
+            if migrating:
+                await migrate(engine, migrations, own)
+            else:
+                async with engine.connect():
+                    pass
         except Exception as error:
             if url.startswith("postgres") and is_unavailable(error):
                 raise Unusable(f"cannot reach the database at {_place(engine)}: {_reason(error)}") from error
@@ -147,96 +124,6 @@ def store_now(connection: AsyncConnection) -> ColumnElement[datetime]:
 def moment_value(database: Database, moment: datetime) -> Any:
     """A point in time as a parameter of raceproof's `sql(…)`, which knows no types of SQLAlchemy's."""
     return Moment().process_bind_param(moment, database.engine.dialect)
-
-
-async def migrate(engine: AsyncEngine, folder: Path, own: OwnTables) -> list[str]:
-    """Apply what is new, in the order of its numbers, and then what may run again and again; returns what was new."""
-    dialect = "sqlite" if engine.dialect.name == "sqlite" else "postgres"
-    applied = []
-    async with (
-        engine.connect() as guard
-    ):  # its transaction has the lock: behind a transaction pooler no session is ours
-        if dialect == "postgres":
-            await _lock(guard)
-        for name, script in _scripts(folder):
-            if await _apply(engine, name, script, dialect):
-                applied.append(name)
-        async with engine.connect() as connection:
-            alone = await connection.execution_options(isolation_level="AUTOCOMMIT")
-            await _run_own(engine, alone, own(dialect))
-    return applied
-
-
-async def _run_own(engine: AsyncEngine, guard: AsyncConnection, scripts: Iterable[str]) -> None:
-    """On SQLite in one transaction, so that of two that start together none finds the other's trigger half made."""
-    if engine.dialect.name != "sqlite":
-        for ddl in scripts:
-            await _run_script(guard, ddl)
-        return
-    async with engine.begin() as connection:
-        for ddl in scripts:
-            await _run_script(connection, ddl)
-
-
-async def _lock(guard: AsyncConnection) -> None:
-    """Nobody keeps a snapshot meanwhile: CREATE INDEX CONCURRENTLY would wait for the end of its transaction."""
-    asked = text("SELECT pg_try_advisory_xact_lock(:lock)")
-    while not (await guard.execute(asked, {"lock": _LOCK})).scalar_one():
-        await guard.rollback()
-        await asyncio.sleep(0.05)
-    raw = (await guard.get_raw_connection()).driver_connection
-    await raw.execute("SELECT 1")  # type: ignore[union-attr]  # a simple query ends the portal of the one before
-
-
-def _scripts(folder: Path) -> list[tuple[str, str]]:
-    return [(path.stem, path.read_text()) for path in sorted(folder.glob("[0-9]*.sql"))]
-
-
-async def _apply(engine: AsyncEngine, name: str, script: str, dialect: str) -> bool:
-    """One migration and the mark that it was applied, in one transaction; False if it was applied before."""
-    async with engine.begin() as connection:
-        await _run_script(
-            connection,
-            "CREATE TABLE IF NOT EXISTS applied_migrations (name text PRIMARY KEY, applied_at {moment} NOT NULL)",
-            dialect,
-        )
-        found = await connection.execute(
-            text("SELECT 1 FROM applied_migrations WHERE name = :name"), {"name": name}
-        )
-        if found.first():
-            return False
-        await _run_script(connection, script, dialect)
-        await connection.execute(
-            text("INSERT INTO applied_migrations (name, applied_at) VALUES (:name, CURRENT_TIMESTAMP)"),
-            {"name": name},
-        )
-        return True
-
-
-async def _run_script(connection: AsyncConnection, script: str, dialect: str | None = None) -> None:
-    """Several statements, which neither driver takes at once as a prepared statement."""
-    for name, word in WORDS[dialect].items() if dialect else ():
-        script = script.replace(f"{{{name}}}", word)
-    raw = (await connection.get_raw_connection()).driver_connection
-    if connection.dialect.name == "sqlite":
-        for statement in _statements(script):
-            await connection.exec_driver_sql(statement)
-    else:
-        await connection.exec_driver_sql("SELECT 1")  # so that a transaction of SQLAlchemy's is begun
-        for statement in _statements(script) if "CONCURRENTLY" in script else [script]:
-            await raw.execute(statement)  # type: ignore[union-attr]
-
-
-def _statements(script: str) -> Iterable[str]:
-    """The statements of a script; a trigger's body, with its own semicolons, is one."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement.strip()
-            statement = ""
-    if statement.strip():
-        yield statement.strip()
 
 
 def _driver_url(url: str) -> str:

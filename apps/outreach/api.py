@@ -38,6 +38,9 @@ class NewCampaign(BaseModel):
     name: Name
     keywords: Annotated[list[Name], Field(min_length=1, max_length=50)]
     ideal_podcast_description: Text
+    language: Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}$")] | None = (
+        None
+    )
 
 
 class Source(BaseModel):
@@ -117,6 +120,11 @@ def _looking(service: Service) -> APIRouter:
         rows, following = await reading.page_of_reviews(database, status=status, after=after, limit=limit)
         return {"reviews": rows, "next": following}
 
+    @api.get("/calls")
+    async def calls(limit: Limit = 50) -> dict[str, Any]:
+        """The latest AI calls: for what, with which end, tokens and cost."""
+        return {"calls": await reading.calls(database, limit)}
+
     @api.get("/processing")
     async def processing() -> dict[str, Any]:
         """Who works on what, and which locks hold nothing any more."""
@@ -135,7 +143,9 @@ def _deciding(service: Service) -> APIRouter:
     @api.post("/campaigns", status_code=201)
     async def add(wanted: NewCampaign, request: Request) -> dict[str, Any]:
         check_origin(request)
-        key = await add_campaign(database, wanted.name, wanted.keywords, wanted.ideal_podcast_description)
+        key = await add_campaign(
+            database, wanted.name, wanted.keywords, wanted.ideal_podcast_description, wanted.language
+        )
         return {"id": key}
 
     @api.post("/campaigns/{campaign}/discover", responses={**refused, 422: {"model": Problem}})
@@ -172,7 +182,7 @@ def _deciding(service: Service) -> APIRouter:
     return api
 
 
-def _checked(answer: Answer[Any, Any]) -> dict[str, Any]:
+def _checked(answer: Answer[Any, Any] | reviewing.Resumed) -> dict[str, Any]:
     if answer.outcome == "missing":
         raise HTTPException(404, f"there is no {answer.key}")
     if not answer.reached:

@@ -1,22 +1,21 @@
-"""The describer and the scorer that need no AI: the same text and the same score for the same podcast, every time."""
+"""The describer and the scorer that need no AI: the same text and the same score for the same podcast, every time.
+
+Words are compared, in any language; what they mean is not.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+
+from outreach import languages
+from outreach.words import Said, wanted_words, words_of
 
 MOST_WORDS = 200
 MATCH = 50.0
 """The score from which a podcast is a match."""
-
-_COMMON_TEXT = """
-a an and are as at be by for from has have how i in is it its of on or our that the their this to we what when who why will
-with you your podcast podcasts episode episodes show shows host hosts guest guests week weekly new about into not can more
-all one they them was were but like just every each these those than then there here also
-"""
-_COMMON = frozenset(_COMMON_TEXT.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,8 @@ class Wanted:
 
     keywords: Sequence[str]
     ideal: str
+    language: str | None = None
+    """A tag such as fr or pt-BR; without one the campaign's own words tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +62,16 @@ CHECKLIST = (
 )
 
 
-def words_of(text: str) -> list[str]:
-    """The words that say something, as they are."""
-    return [word for word in re.findall(r"[^\W\d_]{3,}", text.lower()) if word not in _COMMON]
-
-
 def describe(podcast: Podcast) -> str:
     """At most 200 words, from the podcast and its three newest episodes."""
     hosts = f" Hosted by {', '.join(podcast.hosts[:3])}." if podcast.hosts else ""
     about = _sentences(podcast.description, 3) or "The feed does not say what it is about."
     recent = "; ".join(title for title, _ in podcast.episodes[:3])
+    language = languages.base(podcast.language)
     listed = Counter(
         word
         for title, summary in podcast.episodes[:3]
-        for word in dict.fromkeys(words_of(f"{title} {summary}"))
+        for word in dict.fromkeys(words_of(f"{title} {summary}", language))
     )
     topics = ", ".join(word for word, _ in listed.most_common(6))
     kinds = f" Filed under {', '.join(podcast.categories[:3])}." if podcast.categories else ""
@@ -92,19 +89,20 @@ def shortened(text: str, most: int = MOST_WORDS) -> str:
 
 def score(podcast: Podcast, description: str, wanted: Wanted) -> list[dict[str, Any]]:
     """Each criterion of the checklist with its score from 0 to 100, and why."""
-    keywords = sorted({word for keyword in wanted.keywords for word in words_of(keyword)})
-    ideal = Counter(words_of(wanted.ideal))
-    whole = " ".join((podcast.name, podcast.description, description, *podcast.categories))
+    asked = _asked_for(wanted)
+    keywords = wanted_words(wanted.keywords, asked)
+    ideal = sorted(set(words_of(wanted.ideal, asked)))
     recent = " ".join(f"{title} {summary}" for title, summary in podcast.episodes[:5])
+    whole = " ".join((podcast.name, podcast.description, description, *podcast.categories, recent))
     found = {
-        "topic": _share(keywords, whole + " " + recent),
-        "ideal": _share(sorted(ideal), whole + " " + recent, enough=0.6),
+        "topic": _share(keywords, whole),
+        "ideal": _share(ideal, whole, enough=0.6),
         "recent episodes": _share(keywords, recent),
-        "guests": _guests(podcast, whole + " " + recent),
+        "guests": _guests(podcast, whole),
         "active": _part(podcast, "recency", "the newest episode"),
         "regular": _part(podcast, "frequency", "how often episodes come"),
         "audience": _part(podcast, "audience", "ratings in the directory"),
-        "language": _language(podcast, wanted),
+        "language": _language(podcast, asked),
     }
     return [
         {"criterion": one.name, "weight": one.weight, "score": found[one.name][0], "why": found[one.name][1]}
@@ -151,30 +149,33 @@ def quality(
 def _share(wanted: Sequence[str], text: str, enough: float = 0.8) -> tuple[float, str]:
     """How many of the words occur, where a part of them is enough for all points."""
     if not wanted:
-        return 50.0, "nothing was asked for"
-    known = set(words_of(text))
-    hits = [
-        word
-        for word in wanted
-        if word in known or any(one.startswith(word[:5]) for one in known if len(word) > 5)
-    ]
+        return 0.0, "the campaign names no word to look for"
+    said = Said(text)
+    hits = [word for word in wanted if said.has(word)]
     points = min(100.0, 100.0 * len(hits) / (len(wanted) * enough))
     return round(points, 1), f"{len(hits)} of {len(wanted)} words: {', '.join(hits[:5]) or 'none'}"
 
 
+_GUEST_IN_TITLE = re.compile(
+    r"\b(with|featuring|feat\.|interview|guest|mit|zu gast|gast|gespräch|avec|invitée?|entretien|con|invitad[oa]"
+    r"|entrevista|ospite|intervista|com|convidad[oa]|met|gesprek|z|rozmowa|gäst|intervju)\b|ゲスト|嘉宾|专访|게스트|интервью|гость|مع|ضيف",
+    re.IGNORECASE,
+)
+_GUESTS_SAID = re.compile(
+    r"\b(interview|conversation|guest|gespräch|gäste|entretien|invités|entrevista|invitados|intervist|ospiti|convidados|gesprek|rozmow"
+    r"|intervju)|インタビュー|访谈|인터뷰|интервью",
+    re.IGNORECASE,
+)
+
+
 def _guests(podcast: Podcast, text: str) -> tuple[float, str]:
     titles = [title for title, _ in podcast.episodes]
-    named = [
-        title
-        for title in titles
-        if re.search(r"\b(with|featuring|feat\.|interview|guest|mit)\b", title, re.I)
-    ]
+    named = [title for title in titles if _GUEST_IN_TITLE.search(title)]
     if not named:
-        said = re.search(r"\b(interview|conversation|guest)", text, re.I) is not None
+        said = _GUESTS_SAID.search(text) is not None
         return (60.0, "it says that it has guests") if said else (10.0, "no guest in any title")
-    return round(
-        min(100.0, 40 + 120 * len(named) / len(titles)), 1
-    ), f"guests in {len(named)} of {len(titles)} titles"
+    points = min(100.0, 40 + 120 * len(named) / len(titles))
+    return round(points, 1), f"guests in {len(named)} of {len(titles)} titles"
 
 
 def _part(podcast: Podcast, name: str, what: str) -> tuple[float, str]:
@@ -182,15 +183,25 @@ def _part(podcast: Podcast, name: str, what: str) -> tuple[float, str]:
     return value, f"{what}: {value:g} of 100"
 
 
-def _language(podcast: Podcast, wanted: Wanted) -> tuple[float, str]:
-    ideal = "de" if re.search(r"\b(deutsch|german)", wanted.ideal, re.I) else "en"
-    spoken = (podcast.language or "en").lower()[:2]
-    return (100.0, f"it is in {spoken}") if spoken == ideal else (0.0, f"it is in {spoken}, not in {ideal}")
+def _asked_for(wanted: Wanted) -> str | None:
+    """The language of the campaign: as it says, or as it is written."""
+    said = languages.base(wanted.language) or languages.named_in(wanted.ideal)
+    return said or languages.language_of(f"{wanted.ideal} {' '.join(wanted.keywords)}")
+
+
+def _language(podcast: Podcast, asked: str | None) -> tuple[float, str]:
+    """As the feed says, or as it is written: many feeds say en-us, whatever they speak."""
+    titles = " ".join(title for title, _ in podcast.episodes[:5])
+    written = languages.language_of(f"{podcast.description} {titles}")
+    spoken = [one for one in dict.fromkeys((languages.base(podcast.language), written)) if one]
+    if asked is None:
+        return 50.0, "the campaign does not tell its language"
+    if not spoken:
+        return 50.0, f"it does not tell its language; {asked} is asked for"
+    if asked in spoken:
+        return 100.0, f"it is in {asked}"
+    return 0.0, f"it is in {' or '.join(spoken)}, not in {asked}"
 
 
 def _sentences(text: str, most: int) -> str:
     return " ".join(re.split(r"(?<=[.!?])\s+", text.strip())[:most]).strip()
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)

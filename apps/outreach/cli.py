@@ -1,4 +1,4 @@
-"""`outreach`: serve, work, campaigns, discover, matches, reviews, active, stuck, migrate, storm."""
+"""`outreach`: serve, work, migrate, campaigns, discover, reviews, stages, calls, active, stuck, doctor, storm."""
 
 import click
 
@@ -21,9 +21,10 @@ def main() -> None:
 
     \b
     In production:
+      OUTREACH_DATABASE=postgresql://… outreach migrate
       OUTREACH_DATABASE=postgresql://… OUTREACH_AI_URL=https://…/v1 OUTREACH_AI_KEY=… outreach serve
 
-    Settings come from the environment: OUTREACH_DATABASE, _FORM (columns or marker), _RHYTHM (note or continuous), _HOST,
+    Settings come from the environment: OUTREACH_DATABASE, _FORM (columns or marker), _RHYTHM (clock or continuous), _HOST,
     _PORT, _TOKEN, _INSTANCE, _FOLDER, _LIMITS, _AI_URL, _AI_KEY, _AI_MODEL, _AI_BUDGET and others: see `outreach settings`.
     """
 

@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 from appkit import commands as kit
 from appkit.settings import load
 from outreach.metrics import Metrics
+from outreach.opening import Purpose
 from outreach.service import Service, prepared
 from outreach.settings import Settings
 
@@ -18,13 +19,15 @@ def settings_or_exit(**more: Any) -> Settings:
     return load(Settings, **more)
 
 
-def with_service(body: Callable[[Service], Awaitable[int | None]], **more: Any) -> NoReturn:
-    """Run a command on the database of the settings."""
+def with_service(
+    body: Callable[[Service], Awaitable[int | None]], purpose: Purpose = Purpose.LOOK, **more: Any
+) -> NoReturn:
+    """Run a command on the database of the settings; unless its purpose is to, it changes nothing of the schema."""
     told = settings_or_exit(**more)
 
     async def run() -> int:
         try:
-            async with prepared(told, Metrics()) as service:
+            async with prepared(told, Metrics(), purpose) as service:
                 return await body(service) or kit.OK
         except (OSError, DBAPIError) as error:
             # what a driver says may carry a DSN

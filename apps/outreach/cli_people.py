@@ -11,6 +11,8 @@ from outreach.cli_common import told, with_service
 from outreach.discovery import NoCampaign, add_campaign, discover
 from outreach.feeds import NotAFeed
 from outreach.fetching import NotFetched
+from outreach.languages import base
+from outreach.lifecycle import Progress
 from outreach.monitoring import active_processing, stuck_locks
 from outreach.service import Service
 from outreach.stages import STAGES
@@ -25,8 +27,11 @@ stage_argument = click.argument("stage", type=click.Choice(list(STAGES)))
     "--keyword", "-k", "keywords", multiple=True, help="What it is about; may be given several times."
 )
 @click.option("--ideal", default="", help="The ideal podcast, in a sentence or two.")
+@click.option("--language", help="Such as en, fr or pt-BR; without it the campaign's own words tell.")
 @kit.output_option
-def campaigns(name: str | None, keywords: tuple[str, ...], ideal: str, output: str) -> None:
+def campaigns(
+    name: str | None, keywords: tuple[str, ...], ideal: str, language: str | None, output: str
+) -> None:
     """List campaigns, or add one: outreach campaigns "Spring launch" -k startup -k pricing --ideal "…"."""
 
     async def body(service: Service) -> int:
@@ -36,9 +41,12 @@ def campaigns(name: str | None, keywords: tuple[str, ...], ideal: str, output: s
                     "a campaign needs --keyword and --ideal: without them nothing can be vetted", err=True
                 )
                 return kit.USAGE
-            await add_campaign(service.database, name, keywords, ideal)
+            if language and base(language) is None:
+                click.echo(f"{language!r} is no language: write a tag such as en, fr or pt-BR", err=True)
+                return kit.USAGE
+            await add_campaign(service.database, name, keywords, ideal, language)
         rows = await reading.all_campaigns(service.database)
-        named = ["id", "name", "keywords", "podcasts", "matches", "ideal_podcast_description"]
+        named = ["id", "name", "keywords", "language", "podcasts", "matches", "ideal_podcast_description"]
         kit.show([{**one, "keywords": ", ".join(one["keywords"])} for one in rows], output, named)
         return kit.OK
 
@@ -176,13 +184,67 @@ def _switching(name: str, pause: bool, meaning: str) -> click.Command:
 
 @click.command()
 @stage_argument
-@click.argument("discoveries", type=int, nargs=-1, required=True)
-def retry(stage: str, discoveries: tuple[int, ...]) -> None:
-    """Give rows that a stage has set aside their attempts anew."""
+@click.argument("discoveries", type=int, nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All that the stage has set aside.")
+def retry(stage: str, discoveries: tuple[int, ...], everything: bool) -> None:
+    """Try rows again that a stage has set aside: with all their attempts, and with the same podcast's other discoveries."""
+    if bool(discoveries) == everything:
+        raise click.UsageError("name discoveries by their ids, or say --all")
 
     async def body(service: Service) -> int:
-        answers = await reviewing.try_again(service.database, stage, list(discoveries))
+        keys = None if everything else list(discoveries)
+        answers = await reviewing.try_again(service.database, service.claiming, stage, keys)
+        if everything:
+            click.echo(f"{sum(answer.won for answer in answers)} are tried again")
+            return kit.OK
         return max([told(answer) for answer in answers])
+
+    with_service(body)
+
+
+@click.command(name="stages")
+@kit.output_option
+def stages_command(output: str) -> None:
+    """List the stages: how far their rows are, and which are paused, until when and why."""
+
+    async def body(service: Service) -> None:
+        found = (await reading.overview(service.database))["stages"]
+        rows = [
+            {
+                "stage": one["stage"],
+                **{status: one["counts"].get(status, 0) for status in Progress},
+                "paused": "yes" if one["paused"] else "",
+                "until": one["until"],
+                "by": one["changed_by"] if one["paused"] else "",
+                "why": one["reason"] if one["paused"] else "",
+            }
+            for one in found
+        ]
+        kit.show(rows, output)
+
+    with_service(body)
+
+
+@click.command()
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200))
+@kit.output_option
+def calls(limit: int, output: str) -> None:
+    """List the latest AI calls: for what, with which end, tokens and cost."""
+
+    async def body(service: Service) -> None:
+        named = [
+            "id",
+            "began_at",
+            "stage",
+            "campaign_id",
+            "media_id",
+            "model",
+            "outcome",
+            "tokens_in",
+            "tokens_out",
+        ]
+        rows = await reading.calls(service.database, limit)
+        kit.show(rows, output, [*named, "cost", "currency", "message"])
 
     with_service(body)
 
@@ -222,6 +284,8 @@ people = (
     _switching("pause", True, "Pause a stage: what is held is finished, nothing more is begun."),
     _switching("resume", False, "Let a paused stage go on."),
     retry,
+    stages_command,
+    calls,
     active,
     stuck,
 )

@@ -1,5 +1,7 @@
 """Commands that run something: the service, one pass, the simulated provider, the migration of claims, storm and speed."""
 
+from dataclasses import fields
+
 import click
 
 from appkit import commands as kit
@@ -9,7 +11,7 @@ from outreach import campaign_media_discoveries as the_note
 from outreach.cli_common import settings_or_exit, with_service
 from outreach.forms import Form
 from outreach.metrics import Metrics
-from outreach.opening import add_claim_columns
+from outreach.opening import Purpose, opened
 from outreach.service import Service, running
 from outreach.stages import STAGES
 
@@ -33,8 +35,9 @@ def work() -> None:
 
     async def body() -> int:
         stop = kit.stop_event()
-        async with running(told, Loops(), Metrics(), show=False):
-            click.echo(f"outreach: {told.instance} works, {told.rhythm}, claims in {told.form}", err=True)
+        async with running(told, Loops(), Metrics(), Purpose.WORK, show=False) as service:
+            form = service.claiming.form
+            click.echo(f"outreach: {told.instance} works, {told.rhythm}, claims in {form}", err=True)
             await stop.wait()
         return kit.OK
 
@@ -47,21 +50,21 @@ def run_once(stage: str | None) -> None:
     """Run the stages once, one after the other, until there is nothing left to do now."""
 
     async def body(service: Service) -> None:
-        for one in STAGES.values():
+        for one in service.claiming.stages.values():
             if stage in (None, one.name):
                 worker = await service.manager.run_until_idle(one)
                 click.echo(f"{one.name}: {worker.finished} worked on, {worker.lost} lost to others")
 
-    with_service(body)
+    with_service(body, Purpose.WORK)
 
 
 @click.command()
-@click.option("--stale-minutes", default=60.0, show_default=True)
-def cleanup(stale_minutes: float) -> None:
+@click.option("--stale-minutes", type=float, help="Take locks for stale earlier or later than workers do.")
+def cleanup(stale_minutes: float | None) -> None:
     """Free locks of workers that have died. Nothing depends on it: the next worker takes such rows over."""
 
     async def body(service: Service) -> None:
-        for stage in STAGES.values():
+        for stage in service.claiming.stages.values():
             freed = await the_note.cleanup_stale_locks(stage, stale_minutes)
             click.echo(f"{stage.name}: {freed} freed")
 
@@ -70,14 +73,24 @@ def cleanup(stale_minutes: float) -> None:
 
 @click.command()
 def migrate() -> None:
-    """Add the columns for claims while workers use markers; then start workers with OUTREACH_FORM=columns."""
+    """Bring the database up to date: tables, columns for claims, guards. Only this and `serve` change the schema.
 
-    async def body(service: Service) -> None:
-        done = await add_claim_columns(service.database)
-        click.echo(f"done: {', '.join(done)}" if done else "was done before")
-        click.echo("rows under a marker stay their holder's until it ends: see `outreach active`", err=True)
+    Workers may go on meanwhile. Each change waits two seconds for its table and then lets others use it, again and again.
+    With OUTREACH_FORM=marker, a campaign_media_discoveries that is there already is adopted as it is.
+    """
 
-    with_service(body, form=Form.MARKER)
+    async def body() -> int:
+        async with opened(settings_or_exit(), Purpose.MIGRATE) as found:
+            click.echo(f"done: {', '.join(found.done)}" if found.done else "everything was there")
+            if found.claiming.adopted:
+                click.echo("campaign_media_discoveries is adopted as it is", err=True)
+            elif found.done == ("002_claim_columns",):
+                click.echo(
+                    "rows under a marker stay their holder's until it ends: see `outreach active`", err=True
+                )
+        return kit.OK
+
+    kit.run(body())
 
 
 @click.command()
@@ -88,13 +101,26 @@ def migrate() -> None:
 @click.option("--slow", default=0.4, show_default=True, help="Seconds for an answer, on average.")
 @click.option("--fail", default=0.1, show_default=True, help="The share of calls that fail.")
 @click.option("--twice", default=0.05, show_default=True, help="The share of answers that come twice.")
-@click.option("--poison", default=0.0, show_default=True, help="The share of contents that always fail.")
+@click.option(
+    "--wrong",
+    "more",
+    multiple=True,
+    help="A share of contents: poison, fenced, garbled, refuses, cut, rejects=0.1",
+)
 @click.option("--seed", "seed_", default=1, show_default=True)
-def provider(port: int, key: str, slow: float, fail: float, twice: float, poison: float, seed_: int) -> None:
-    """Run the simulated AI provider alone: POST /v1/chat/completions, GET /ledger."""
+def provider(
+    port: int, key: str, slow: float, fail: float, twice: float, more: tuple[str, ...], seed_: int
+) -> None:
+    """Run the simulated AI provider alone: POST /v1/chat/completions, GET /ledger, GET /log, POST /control."""
+    from outreach.provider import Wrong
     from outreach.serving import run_provider
 
-    run_provider(port, key, slow=slow, fail=fail, twice=twice, poison=poison, seed=seed_)
+    known = {one.name for one in fields(Wrong)}
+    shares = dict(one.partition("=")[::2] for one in more)
+    if set(shares) - known or not all(share.replace(".", "", 1).isdecimal() for share in shares.values()):
+        raise click.UsageError(f"--wrong is one of {', '.join(sorted(known))}, with a share: fenced=0.1")
+    wrong = Wrong(fail=fail, twice=twice, **{name: float(share) for name, share in shares.items()})
+    run_provider(port, key, slow, wrong, seed_)
 
 
 @click.command()
@@ -130,7 +156,7 @@ def speed(rows: int, output: str) -> None:
 @click.option("--fix", is_flag=True, help="Free what can be freed without a question.")
 @kit.output_option
 def doctor(fix: bool, output: str) -> None:
-    """Look for what is wrong: declarations, guards, stuck locks, rows that were set aside, stages that are paused."""
+    """Look for what is wrong: schema, guards, stuck locks, rows that were set aside, stages that are paused."""
     from outreach.doctor import examine
 
     async def body(service: Service) -> int:

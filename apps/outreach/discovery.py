@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ARRAY, Text, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appkit.database import Database, store_now
-from outreach.feeds import Found, NotAFeed, read_feed, read_list
+from outreach.feed_reader import FeedReader
+from outreach.feeds import Found, read_list
 from outreach.fetching import Fetcher, NotFetched
-from outreach.tables import campaigns, discoveries, media, stored_feeds
+from outreach.tables import campaigns, discoveries, media, stored_feeds, upsert
 
 SHIPPED = Path(__file__).parent / "feeds"
 MOST_BYTES = 5_000_000
@@ -35,17 +35,18 @@ class Discovered:
     skipped: list[str] = field(default_factory=list)
 
 
-def upsert(database: Database, table: Any) -> Any:
-    """INSERT … ON CONFLICT of the dialect."""
-    return (sqlite if database.dialect == "sqlite" else postgresql).insert(table)
+async def add_campaign(
+    database: Database, name: str, keywords: Sequence[str], ideal: str, language: str | None = None
+) -> int:
+    """A campaign by its name; the same name is the same campaign, with what is told now.
 
-
-async def add_campaign(database: Database, name: str, keywords: Sequence[str], ideal: str) -> int:
-    """A campaign by its name; the same name is the same campaign, with what is told now."""
+    Without a `language` (such as fr or pt-BR) its own words tell which one it asks for.
+    """
     async with database.transaction() as (connection, _):
-        told = {
-            "keywords": json.dumps(list(keywords), ensure_ascii=False),
+        told: dict[str, Any] = {
+            "keywords": await _as_the_column_has_it(connection, list(keywords)),
             "ideal_podcast_description": ideal,
+            "language": language or None,
         }
         insert = upsert(database, campaigns).values(name=name, created_at=store_now(connection), **told)
         found = await connection.execute(
@@ -54,13 +55,25 @@ async def add_campaign(database: Database, name: str, keywords: Sequence[str], i
         return int(found.scalar_one())
 
 
+async def _as_the_column_has_it(connection: AsyncConnection, keywords: list[str]) -> Any:
+    """JSON in a text; in an adopted table they may be an array."""
+    if connection.dialect.name == "postgresql":
+        asked = (
+            "SELECT atttypid = 'text[]'::regtype FROM pg_attribute"
+            " WHERE attrelid = 'campaigns'::regclass AND attname = 'keywords'"
+        )
+        if (await connection.exec_driver_sql(asked)).scalar_one():
+            return cast(keywords, ARRAY(Text))
+    return json.dumps(keywords, ensure_ascii=False)
+
+
 async def discover(
     database: Database, fetcher: Fetcher, campaign: int, source: str, keyword: str | None = None
 ) -> Discovered:
     """Everything that a source names: a file, `shipped:NAME`, or an https URL of a feed, an OPML list or search results."""
     done = Discovered()
     body = await _body(fetcher, source)
-    entries = read_list(body)
+    entries = await asyncio.to_thread(read_list, body)
     if entries:
         for one in entries:
             if one.url.startswith("shipped:"):
@@ -70,7 +83,7 @@ async def discover(
             else:
                 done.skipped.append(f"{one.name}: a feed is read from https://…, not from {one.url[:60]}")
     elif source.startswith("https://"):
-        name = (await asyncio.to_thread(read_feed, body)).name
+        name = (await FeedReader().read(body)).name
         await _add(database, campaign, Found(source, name), None, keyword, done)
     else:
         url = source if source.startswith("shipped:") else _stored_url(source, body)
@@ -136,6 +149,10 @@ async def _add(
             discovered_at=now,
             created_at=now,
             updated_at=now,
+            # an adopted table may have no defaults for these
+            enrichment_status="pending",
+            vetting_status="pending",
+            match_created=False,
         )
         new = await connection.execute(found.on_conflict_do_nothing().returning(discoveries.c.id))
         if new.first() is None:
@@ -148,6 +165,3 @@ async def _there(connection: AsyncConnection, campaign: int) -> bool:
     return (
         await connection.execute(select(campaigns.c.id).where(campaigns.c.id == campaign))
     ).first() is not None
-
-
-__all__ = ["Discovered", "NoCampaign", "NotAFeed", "NotFetched", "add_campaign", "discover"]

@@ -12,7 +12,7 @@ from outreach.monitoring import stuck_locks
 from outreach.reading import overview
 from outreach.service import Service
 from outreach.stages import STAGES
-from outreach.tables import discoveries
+from outreach.tables import discovery_stages
 
 
 async def examine(service: Service, output: str, fix: bool) -> int:
@@ -24,18 +24,23 @@ async def examine(service: Service, output: str, fix: bool) -> int:
 
 async def _findings(service: Service, fix: bool) -> AsyncIterator[dict[str, str]]:
     store = service.database.store
-    yield _fine("database", f"{service.database.dialect}, claims in {service.claiming.form}")
-    if service.claiming.form is Form.COLUMNS:
+    claiming, stages = service.claiming, service.claiming.stages
+    told = f"{service.database.dialect}, claims in {claiming.form}, stale after {claiming.stale:g} s"
+    yield _fine("database", told + (", an adopted table" if claiming.adopted else ""))
+    if service.lacks.complete:
+        yield _fine("schema", "complete")
+    else:
+        yield _problem("schema", str(service.lacks), "outreach migrate")
+    if service.facts.simulated:
+        yield _fine("answers", "invented: made by `serve --simulate`")
+    if claiming.form is Form.COLUMNS:
         lifecycles = [stage.lifecycle for stage in STAGES.values()]
         for lifecycle in (*lifecycles, Review.spec, StageSwitch.spec):
             for found in await store.verify(lifecycle):
-                if found.level == "ok":
-                    continue
-                yield _problem(
-                    "declaration", str(found), "start `outreach` once more: it installs what is missing"
-                )
+                if found.level != "ok":
+                    yield _problem("declaration", str(found), "outreach migrate")
     if fix:
-        freed = [await the_note.cleanup_stale_locks(stage) for stage in STAGES.values()]
+        freed = [await the_note.cleanup_stale_locks(stage) for stage in stages.values()]
         yield _fine("freed", f"{sum(freed)} locks")
     stuck = await stuck_locks(service.database, service.claiming)
     if stuck:
@@ -46,17 +51,18 @@ async def _findings(service: Service, fix: bool) -> AsyncIterator[dict[str, str]
         yield _fine("stuck locks", "none")
     async with service.database.read() as connection:
         for stage in STAGES.values():
-            failed = select(func.count()).where(discoveries.c[stage.status] == "failed")
+            failed = select(func.count()).where(discovery_stages.c[stage.status] == "failed")
             number = (await connection.execute(failed)).scalar_one()
             check = f"set aside by {stage.name}"
-            repair = f"outreach discoveries --failed, then outreach retry {stage.name} ID…"
+            repair = f"outreach discoveries --failed, then outreach retry {stage.name} ID… or --all"
             yield _problem(check, str(number), repair) if number else _fine(check, "none")
     for one in (await overview(service.database))["stages"]:
         if one["paused"]:
+            until = f", until {one['until']:%Y-%m-%d %H:%M:%S} UTC" if one["until"] else ""
             yield _problem(
                 f"{one['stage']} is paused",
-                f"{one['changed_by']}: {one['reason']}",
-                f"outreach resume {one['stage']}",
+                f"{one['changed_by']}: {one['reason']}{until}",
+                f"outreach resume {one['stage']}" + (", or wait" if until else ""),
             )
 
 

@@ -1,6 +1,7 @@
-"""What feeds and directories say: RSS and Atom by feedparser, OPML lists, and search results as iTunes gives them.
+"""What feeds and directories say: RSS and Atom by feedparser, OPML lists, and search results of iTunes and PodcastIndex.
 
-Everything here is text from strangers: bounded in size, without document type declarations, and never run or fetched.
+Everything here is text from strangers: bounded in size, without document type declarations, and never run or fetched. Large
+ones are read in a process of their own, see `feed_reader`.
 """
 
 import calendar
@@ -15,9 +16,13 @@ from xml.etree import ElementTree
 
 import feedparser  # type: ignore[import-untyped]
 
+from outreach.bounded import is_packed
+
 MOST_EPISODES = 50
 MOST_ENTRIES = 2000
 LONGEST = 4000
+READ_AHEAD = 10
+"""How many times as long a text may be before its tags are taken out."""
 SOCIAL = re.compile(
     r"https?://(?:www\.)?(?:twitter|x|instagram|facebook|linkedin|youtube|tiktok|mastodon)\.[a-z.]+/", re.I
 )
@@ -64,13 +69,14 @@ class Found:
 def read_feed(body: bytes) -> Feed:
     """A podcast from RSS or Atom."""
     _check(body)
-    parsed = feedparser.parse(body, sanitize_html=True, resolve_relative_uris=False)
+    # tags are taken out here: what feedparser does with them is quadratic in some, as `<!--`
+    parsed = feedparser.parse(body, sanitize_html=False, resolve_relative_uris=False)
     channel = parsed.feed
     name = _clean(channel.get("title", ""), 300)
     if not name or not parsed.version:
         why = parsed.get("bozo_exception")
         raise NotAFeed(f"no podcast feed: {type(why).__name__ if why else 'it has no title'}")
-    episodes = [_episode(entry) for entry in parsed.entries[:MOST_EPISODES]]
+    episodes = [_episode(entry) for entry in _newest(parsed.entries)]
     description = _clean(channel.get("summary") or channel.get("subtitle") or "")
     return Feed(
         name=name,
@@ -81,13 +87,20 @@ def read_feed(body: bytes) -> Feed:
             :10
         ],
         hosts=_hosts(channel, episodes),
-        social=len(set(SOCIAL.findall(body.decode(errors="replace")))),
+        social=len(set(SOCIAL.findall(body.decode(errors="replace").lower()))),
         episodes=[one for one in episodes if one.title],
     )
 
 
+def _newest(entries: list[Any]) -> list[Any]:
+    """The newest episodes, in whatever order the feed has them; without dates the first that it names."""
+    dated = [(_moment(entry), place, entry) for place, entry in enumerate(entries)]
+    dated.sort(key=lambda one: (0.0 if one[0] is None else -one[0].timestamp(), one[1]))
+    return [entry for _, _, entry in dated[:MOST_EPISODES]]
+
+
 def read_list(body: bytes) -> list[Found]:
-    """Feeds that an OPML file or iTunes-style search results name; a feed itself names nobody."""
+    """Feeds that an OPML file or search results name; a feed itself names none."""
     if body.lstrip()[:1] == b"{":
         return list(_search_results(body))
     _check(body)
@@ -108,14 +121,18 @@ def _outlines(body: bytes) -> Iterator[Found]:
 
 
 def _search_results(body: bytes) -> Iterator[Found]:
+    """As iTunes gives them (`results` with `feedUrl`), or PodcastIndex (`feeds` with `url`)."""
     try:
-        results = json.loads(body)["results"]
-        for one in list(results)[:MOST_ENTRIES]:
-            if isinstance(one, dict) and isinstance(one.get("feedUrl"), str):
+        whole = json.loads(body)
+        results, address, title = ("results", "feedUrl", "collectionName")
+        if "results" not in whole:
+            results, address, title = ("feeds", "url", "title")
+        for one in list(whole[results])[:MOST_ENTRIES]:
+            if isinstance(one, dict) and isinstance(one.get(address), str) and not one.get("dead"):
                 audience = one.get("userRatingCount")
                 yield Found(
-                    one["feedUrl"].strip(),
-                    _clean(str(one.get("collectionName") or one["feedUrl"]), 300),
+                    one[address].strip(),
+                    _clean(str(one.get(title) or one[address]), 300),
                     audience if isinstance(audience, int) and 0 <= audience < 2**31 else None,
                 )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -123,7 +140,9 @@ def _search_results(body: bytes) -> Iterator[Found]:
 
 
 def _check(body: bytes) -> None:
-    """Entities are how a few bytes become gigabytes; no podcast needs them."""
+    """Entities, and what is packed twice, are how a few bytes become gigabytes; no podcast needs them."""
+    if is_packed(body):
+        raise NotAFeed("it is packed once more inside")
     if b"<!ENTITY" in body.upper():
         raise NotAFeed("it declares entities, which no feed needs")
     if not body.strip():
@@ -187,6 +206,24 @@ def _link(value: Any) -> str | None:
 
 def _clean(text: Any, longest: int = LONGEST) -> str:
     """Plain text: no tags, no control characters, no halves of characters."""
-    plain = html.unescape(re.sub(r"<[^>]*>", " ", str(text)))
+    plain = html.unescape(without_tags(str(text)[: longest * READ_AHEAD]))
     plain = "".join(one if one.isprintable() else " " for one in plain.encode(errors="ignore").decode())
     return " ".join(plain.split())[:longest]
+
+
+_UNTIL = (("<script", "</script"), ("<style", "</style"), ("<!--", "--"))
+"""What is no text up to its own end."""
+
+
+def without_tags(text: str) -> str:
+    """The text with a space in the place of each `<…>`, in linear time; a `<` that nothing closes stays."""
+    parts, at, lower = [], 0, text.lower()
+    while (begins := text.find("<", at)) >= 0:
+        inside = next((end for begin, end in _UNTIL if lower.startswith(begin, begins)), "")
+        found = lower.find(inside, begins + 4) if inside else begins
+        ends = text.find(">", found) if found >= 0 else -1
+        if ends < 0:
+            break
+        parts.append(text[at:begins])
+        at = ends + 1
+    return " ".join((*parts, text[at:]))

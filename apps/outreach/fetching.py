@@ -1,19 +1,29 @@
 """Reading a feed from an address that a stranger gave: https only, and never an address inside.
 
-The name is resolved once, every address must be a public one, and the connection goes to the address that was checked, so a
-name that answers differently the second time gains nothing. No redirects, no proxy, bounded in time and size.
+The name is resolved once, every address must be a public one, and the connection goes to the address that was checked, so
+a name that answers differently the second time gains nothing. No redirects, no proxy, bounded in time and size, before
+anything is unpacked and after.
 """
 
 import asyncio
+import errno
 import ipaddress
 import socket
 from urllib.parse import urlsplit
 
 import httpx
 
+from outreach.bounded import TooLarge, read_bounded
+
+_NO_NETWORK = (errno.ENETUNREACH, errno.ENETDOWN)
+
 
 class NotFetched(Exception):
     """The feed could not be had; the message says why."""
+
+
+class NoNetwork(NotFetched):
+    """This machine reaches no network, or no name service: every other feed could not be had either."""
 
 
 class Fetcher:
@@ -31,8 +41,11 @@ class Fetcher:
                 return await self._get(url)
         except TimeoutError:
             raise NotFetched(f"no answer within {self._seconds:g} s") from None
+        except TooLarge as error:
+            raise NotFetched(str(error)) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-            raise NotFetched(f"{type(error).__name__}: {error}"[:300]) from None
+            kind = NoNetwork if _is_no_network(error) else NotFetched
+            raise kind(f"{type(error).__name__}: {error}"[:300]) from None
 
     async def _get(self, url: str) -> bytes:
         target, host = await self._checked(url)
@@ -41,7 +54,11 @@ class Fetcher:
             client.stream(
                 "GET",
                 target,
-                headers={"Host": host, "Accept": "application/rss+xml, application/xml, */*;q=0.1"},
+                headers={
+                    "Host": host,
+                    "Accept": "application/rss+xml, application/xml, */*;q=0.1",
+                    "Accept-Encoding": "gzip",
+                },
                 extensions={"sni_hostname": host.partition(":")[0]},
             ) as answer,
         ):
@@ -49,12 +66,7 @@ class Fetcher:
                 raise NotFetched("it redirects; give the address that it leads to")
             if answer.status_code != 200:
                 raise NotFetched(f"the server answered {answer.status_code}")
-            body = bytearray()
-            async for part in answer.aiter_bytes():
-                body += part
-                if len(body) > self._most:
-                    raise NotFetched(f"it is larger than {self._most} bytes")
-            return bytes(body)
+            return await read_bounded(answer, self._most)
 
     async def _checked(self, url: str) -> tuple[httpx.URL, str]:
         """The URL with the address in the place of the name, and the name."""
@@ -75,6 +87,16 @@ class Fetcher:
             if not _public(address):
                 raise NotFetched("its name leads to an address that is not public")
         return httpx.URL(url).copy_with(host=addresses[0]), host if port in (None, 443) else f"{host}:{port}"
+
+
+def _is_no_network(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, socket.gaierror):
+            return error.errno == socket.EAI_AGAIN
+        if isinstance(error, OSError) and error.errno in _NO_NETWORK:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _public(address: str) -> bool:

@@ -1,17 +1,19 @@
-"""The claim of a stage in the form that this process uses, beside processes that use the other one.
+"""The claim of a stage in the form that this process uses, beside processes that use another one.
 
 Both forms may be in use at once, so each looks at the other. A claim in columns leaves a row alone while a marker on it is
 alive. A claim by marker leaves a row alone that `held_by_columns` names, and in the instant between looking and writing the
 database itself passes such a row over (`triggers/`). And neither takes
 a row whose marker was written by an older version, with a date: `PROCESSING:AI_DESC:<uuid>:2026-01-31T12:00:00`.
+In an adopted table the note's own code is such another process: what it has in progress without a marker is left alone too.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from outreach.lifecycle import LEASE, STALE
-from outreach.stages import Stage
+from outreach.lifecycle import ATTEMPTS, LEASE, REST, STALE, TABLE
+from outreach.stages import STAGES_OF, Layout, Stage
 from raceproof import Backoff, Claimable, sql
 
 
@@ -22,34 +24,85 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claiming:
-    """How rows are claimed: in which form, for how long, and how long a row rests after its first failure."""
+    """How rows are claimed: in which form and table, for how long, and how long a row rests after its first failure."""
 
     form: Form = Form.COLUMNS
     dialect: str = "sqlite"
     stale: float = STALE
     lease: float = LEASE
-    rest: float = 30.0
+    rest: float = REST.first
+    layout: Layout = Layout.OWN
 
-    def of(self, stage: Stage) -> Claimable[Any]:
-        """What to claim, for a worker or for a call."""
+    @property
+    def stages(self) -> dict[str, Stage]:
+        return STAGES_OF[self.layout]
+
+    @property
+    def adopted(self) -> bool:
+        """The table is the note's own: attempts are counted beside it."""
+        return self.layout is Layout.ADOPTED
+
+    @property
+    def backoff(self) -> Backoff:
+        return Backoff(self.rest, max(self.rest, REST.most))
+
+    @property
+    def cap(self) -> int:
+        return ATTEMPTS
+
+    def of(self, stage: Stage, rested: bool = True) -> Claimable[Any]:
+        """What to claim, for a worker or for a call; for a cleanup also what rests or has had its attempts."""
         found = stage.marker if self.form is Form.MARKER else stage.columns
         return replace(
             found,
             lease=self.stale if self.form is Form.MARKER else self.lease,
-            backoff=Backoff(self.rest, max(self.rest, found.backoff.most)),
-            where=(*found.where, *self.apart(stage)),
+            backoff=self.backoff,
+            where=(*found.where, *self.apart(stage, rested)),
         )
 
-    def apart(self, stage: Stage) -> tuple[Any, ...]:
-        """Guards against markers that the form itself does not see."""
-        if self.form is Form.COLUMNS:
-            other = _no_marker(stage, self.dialect, self.stale)
+    def apart(self, stage: Stage, rested: bool) -> Iterator[Any]:
+        """Guards against locks that the form itself does not see, and attempts that are not in the table."""
+        yield self._free(_NO_DATED_MARKER, stage)
+        if self.adopted:
+            if rested:
+                subject = "media_id" if stage.shared else "id"
+                yield sql(_RESTED.replace("<stage>", stage.name).replace("<subject>", subject))
+            if not stage.stays:
+                text = _NOT_BEGUN_ELSEWHERE.replace("<ago>", _AGO[self.dialect])
+                yield sql(self._filled(text, stage), stale=self.stale)
+            if stage.name == "ai_description":
+                for free in (_NO_MARKER, _NO_DATED_MARKER):
+                    inner = free[self.dialect].replace("t.<error>", "o.<error>")
+                    yield sql(self._filled(_NO_SIBLING.replace("<free>", inner), stage), stale=self.stale)
+        elif self.form is Form.COLUMNS:
+            yield self._free(_NO_MARKER, stage)
         else:
-            other = sql(_NOT_IN_COLUMNS.replace("<stage>", stage.name))
-        return _no_dated_marker(stage, self.dialect, self.stale), other
+            yield sql(_NOT_IN_COLUMNS.replace("<stage>", stage.name))
+
+    def _free(self, texts: dict[str, str], stage: Stage) -> Any:
+        return sql(self._filled(texts[self.dialect], stage), stale=self.stale)
+
+    def _filled(self, text: str, stage: Stage) -> str:
+        row = "o" if "o.<error>" in text else "t"
+        time = _TIME.replace("{begins}", str(len(stage.form.prefix) + 1)).replace(
+            "t.<error>", f"{row}.<error>"
+        )
+        text = text.replace("<time>", time).replace("<status>", stage.lifecycle.column)
+        return text.replace("<error>", stage.error).replace("<kind>", stage.kind)
 
 
 _NOT_IN_COLUMNS = "NOT EXISTS (SELECT 1 FROM held_by_columns AS h WHERE h.id = t.id AND h.stage = '<stage>')"
+_RESTED = """
+    NOT EXISTS (SELECT 1 FROM resting AS r WHERE r.stage = '<stage>' AND r.subject_id = t.<subject>)"""
+_NOT_BEGUN_ELSEWHERE = """
+    (t.<status> = 'pending' OR t.<error> LIKE 'PROCESSING:<kind>:%' OR t.updated_at < <ago>)"""
+_NO_SIBLING = f"""
+    NOT EXISTS (SELECT 1 FROM {TABLE} AS o WHERE o.media_id = t.media_id AND o.id <> t.id
+        AND o.<error> LIKE 'PROCESSING:<kind>:%' AND NOT (<free>))"""  # noqa: S608
+_AGO = {
+    "postgres": "clock_timestamp() - make_interval(secs => {stale}::float8)",
+    "sqlite": "strftime('%Y-%m-%d %H:%M:%S', 'now', printf('-%d seconds', {stale}))",
+}
 _NO_MARKER = {
     "postgres": """
         COALESCE(
@@ -79,19 +132,3 @@ _NO_DATED_MARKER = {
                 AND strftime('%Y-%m-%d %H:%M:%S', 'now', '+1 day'), TRUE)""",
 }
 _TIME = "substr(substr(t.<error>, {begins}), instr(substr(t.<error>, {begins}), ':') + 1)"
-
-
-def _no_marker(stage: Stage, dialect: str, stale: float) -> Any:
-    """No marker of this library's kind is alive."""
-    return sql(_filled(_NO_MARKER[dialect], stage), stale=stale)
-
-
-def _no_dated_marker(stage: Stage, dialect: str, stale: float) -> Any:
-    """No marker of the older kind is alive; its date is in UTC."""
-    return sql(_filled(_NO_DATED_MARKER[dialect], stage), stale=stale)
-
-
-def _filled(text: str, stage: Stage) -> str:
-    begins = str(len(stage.form.prefix) + 1)
-    text = text.replace("<time>", _TIME.replace("{begins}", begins))
-    return text.replace("<error>", stage.error).replace("<kind>", stage.kind)

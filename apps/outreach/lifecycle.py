@@ -26,12 +26,14 @@ TABLE = "campaign_media_discoveries"
 HISTORY = History("outreach_history", losers=True)
 
 STALE = 3600.0
-"""Seconds after which a marker counts as left behind; more than the cap of a batch."""
+"""Seconds after which a marker counts as left behind, unless settings say otherwise; more than the cap of a batch."""
 LEASE = 60.0
 """Seconds of a claim in columns, which its worker renews."""
 ATTEMPTS = 5
 BATCH = 20
 """Rows that are acquired together."""
+REST = Backoff(30.0, 3600.0)
+"""How long a row rests after a failure, unless settings say otherwise: twice as long each time."""
 
 
 class Progress(StrEnum):
@@ -44,6 +46,11 @@ class Progress(StrEnum):
 PENDING, IN_PROGRESS, COMPLETED, FAILED = Progress
 
 
+def not_paused(stage: str) -> str:
+    """Neither a person nor the provider's failures have paused it, by the store's clock."""
+    return f"NOT EXISTS (SELECT 1 FROM paused_stages WHERE paused_stages.stage = '{stage}')"  # noqa: S608
+
+
 def _both_forms(
     stage: str,
     marker: Marker,
@@ -54,14 +61,14 @@ def _both_forms(
     serial: str | None = None,
 ) -> tuple[Claimable[Progress], Claimable[Progress]]:
     """The claim of a stage as a marker and as columns; a stage that is paused gives out nothing."""
-    running = f"NOT EXISTS (SELECT 1 FROM stages WHERE stages.name = '{stage}' AND stages.state = 'paused')"  # noqa: S608
+    running = not_paused(stage)
     common: dict[str, Any] = {
         "back": back,
         "exhausted": give_up,
         "attempts": f"{stage}_attempts",
         "cap": ATTEMPTS,
         "after": f"{stage}_rests_until",
-        "backoff": Backoff(30.0, 3600.0),
+        "backoff": REST,
         "serial": serial,
         "where": [sql(running), *(sql(one) for one in where)],
     }
@@ -87,7 +94,9 @@ class Enrichment(
     )
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="enrichment_error")
     give_up_too = move(PENDING, to=FAILED, stamp="updated_at", sets="enrichment_error")
-    again = move(FAILED, to=PENDING, stamp="updated_at", sets="enrichment_attempts")
+    again = move(
+        FAILED, to=PENDING, stamp="updated_at", sets=("enrichment_attempts", "enrichment_rests_until")
+    )
 
     enrichment_marker, enrichment = _both_forms(
         "enrichment", Marker("enrichment_error", "ENRICHMENT"), start, back, give_up, serial="media_id"
@@ -105,7 +114,9 @@ class Description(
     share = move(PENDING, to=COMPLETED, stamp="updated_at", sets="enrichment_error")
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="enrichment_error")
     give_up_too = move(PENDING, to=FAILED, stamp="updated_at", sets="enrichment_error")
-    again = move(FAILED, to=PENDING, stamp="updated_at", sets="ai_description_attempts")
+    again = move(
+        FAILED, to=PENDING, stamp="updated_at", sets=("ai_description_attempts", "ai_description_rests_until")
+    )
 
     ai_description_marker, ai_description = _both_forms(
         "ai_description",
@@ -135,8 +146,10 @@ class Vetting(Lifecycle[Progress], table=TABLE, key="id", column="vetting_status
             "vetting_error",
         ),
     )
+    elsewhere = move(PENDING, to=COMPLETED, stamp=("vetted_at", "updated_at"))
+    """As the note's own code ends it, which claims by a text alone and leaves the row pending."""
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="vetting_error")
-    again = move(FAILED, to=PENDING, stamp="updated_at", sets="vetting_attempts")
+    again = move(FAILED, to=PENDING, stamp="updated_at", sets=("vetting_attempts", "vetting_rests_until"))
 
     vetting_marker, vetting = _both_forms(
         "vetting",
@@ -162,7 +175,7 @@ class Matching(Lifecycle[Progress], table=TABLE, key="id", column="matching_stat
         sets=("match_created", "match_suggestion_id", "review_status", "matching_error"),
     )
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="matching_error")
-    again = move(FAILED, to=PENDING, stamp="updated_at", sets="matching_attempts")
+    again = move(FAILED, to=PENDING, stamp="updated_at", sets=("matching_attempts", "matching_rests_until"))
 
     matching_marker, matching = _both_forms(
         "matching",
@@ -203,10 +216,10 @@ class Transcription(
         attempts="attempts",
         cap=ATTEMPTS,
         after="rests_until",
-        backoff=Backoff(30.0, 3600.0),
+        backoff=REST,
         back=back,
         exhausted=give_up,
-        where=sql("NOT EXISTS (SELECT 1 FROM stages WHERE name = 'transcription' AND state = 'paused')"),
+        where=sql(not_paused("transcription")),
     )
 
 

@@ -1,18 +1,23 @@
 """The task manager: a worker for each stage, with the note's limits for the work itself.
 
 At most so many workers of a kind over all processes, so many rows at once in each, so much time for a row and for all that
-was acquired together. Whatever happens to the work, its row is finished, put back with the error, or given back.
+was acquired together. Whatever happens to the work, its row is finished, put back, or set aside; `failures` says which.
 """
 
 import asyncio
 import logging
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from appkit.database import Database
-from outreach.ai import BudgetSpent
-from outreach.lifecycle import StageSwitch
+from appkit.watch import is_unavailable
+from outreach import attempts
+from outreach.failures import Hopeless, NotNow, ProviderFailed
+from outreach.forms import Claiming
 from outreach.metrics import Metrics
-from outreach.outcomes import put_back
+from outreach.outcomes import finish, put_back, set_aside
+from outreach.pauses import current_pause
 from outreach.settings import Settings
 from outreach.stages import Stage
 from outreach.working import Result, Work, Working
@@ -21,19 +26,28 @@ from raceproof import Finished, Limit, SetAside, Worker
 log = logging.getLogger("outreach.manager")
 
 COLUMNS = ("campaign_id", "media_id")
+AGAIN = 0.5
+"""Seconds between two tries to write the end of a row while the database is away."""
 
 
 class Manager:
     """Makes workers, and knows those that run."""
 
-    def __init__(self, database: Database, settings: Settings, working: Working, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        database: Database,
+        claiming: Claiming,
+        settings: Settings,
+        working: Working,
+        metrics: Metrics,
+    ) -> None:
         self._database = database
+        self._claiming = claiming
         self._settings = settings
         self._working = working
         self._metrics = metrics
-        self._claiming = settings.claiming(database.dialect)
         self._running: set[Worker] = set()
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     def worker(self, stage: Stage) -> Worker:
         """The loop that acquires, works and finishes."""
@@ -46,7 +60,7 @@ class Manager:
             self._database.store,
             self._claiming.of(stage),
             handle,
-            finish=stage.move("finish"),
+            finish=stage.finish,
             by=settings.instance,
             parallel=stage.parallel,
             most=settings.batch,
@@ -59,9 +73,9 @@ class Manager:
         )
 
     async def run_until_idle(self, stage: Stage) -> Worker:
-        """One run by the schedule: until there is nothing left to do."""
+        """One run by the schedule: until there is nothing left to do now."""
         worker = self.worker(stage)
-        if not self._stopping:
+        if not self._stopping.is_set():
             self._running.add(worker)
             try:
                 await worker.run(until_idle=True)
@@ -69,45 +83,113 @@ class Manager:
                 self._running.discard(worker)
         return worker
 
+    async def run_by_the_clock(self, stage: Stage) -> None:
+        """The same, and once more after a pause that ends before the next run would begin."""
+        while True:
+            await self.run_until_idle(stage)
+            async with self._database.read() as connection:
+                pause = await current_pause(connection, stage.asks)
+            if pause is None or pause.seconds > stage.every or self._stopping.is_set():
+                return
+            try:
+                async with asyncio.timeout(pause.seconds + AGAIN):
+                    await self._stopping.wait()
+                return
+            except TimeoutError:
+                continue
+
     def stop(self) -> None:
         """Begin nothing more; what runs has its time to end."""
-        self._stopping = True
+        self._stopping.set()
         for worker in self._running:
             worker.stop()
 
-    async def _handle(self, stage: Stage, work: Work) -> Result:
+    async def _handle(self, stage: Stage, work: Work) -> Any:
+        """Work on a row; whatever happens is written under its fence."""
+        number = work.attempt
+        if self._claiming.adopted:
+            begun = await attempts.begin(self._database, stage, work)
+            if begun is None:
+                return self._ended(stage, work, number, "another has it by now", "lost")
+            number = begun
         try:
-            async with asyncio.timeout(self._settings.item_timeout):
-                result: Result = await getattr(self._working, stage.name)(work)
-        except BudgetSpent as error:
-            await self._pause(stage, str(error))
-            await put_back(self._database, stage, work)
-            return Finished
-        except TimeoutError:
-            await self._failed(
-                stage, work, f"TimeoutError: not done within {self._settings.item_timeout:g} s"
-            )
-            return Finished
+            async with asyncio.timeout(self._settings.item_timeout) as limit:
+                result = await self._working.run(stage, work)
+        except NotNow as error:
+            # a provider's failure is told where the row is looked at; a turn that did not come is nothing to tell
+            said = str(error) if isinstance(error, ProviderFailed) else None
+            return await self._put_back(stage, work, number, said, delay=error.delay, counted=False)
+        except Hopeless as error:
+            why = str(error)
+            answer = await self._written(lambda: set_aside(self._database, self._claiming, stage, work, why))
+            return self._ended(stage, work, number, why, "set aside" if answer.won else "lost")
         except Exception as error:
-            await self._failed(stage, work, f"{type(error).__name__}: {error}", getattr(error, "delay", None))
-            return Finished
+            if isinstance(error, TimeoutError) and limit.expired():
+                if self._working.is_storing:  # the answer is there, and the database is not
+                    return await self._put_back(stage, work, number, None, counted=False)
+                why = f"TimeoutError: not done within {self._settings.item_timeout:g} s"
+                return await self._put_back(stage, work, number, why)
+            if is_unavailable(error):
+                return await self._put_back(stage, work, number, None, counted=False)
+            why = f"{type(error).__name__}: {error}"
+            return await self._put_back(stage, work, number, why, delay=getattr(error, "delay", None))
+        return await self._done(stage, work, number, result)
+
+    async def _done(self, stage: Stage, work: Work, number: int, result: Result) -> Any:
+        if not isinstance(result, dict):
+            return self._written_along(stage, work, number, result)
+        if not (stage.stays or self._claiming.adopted):
+            self._metrics.worked.labels(stage.name, "done").inc()
+            # a stage that is done leaves no text in its error column; the triggers keep what stood there
+            return {**result, stage.error: None}
+
+        async def write(*_: Any) -> dict[str, Any]:
+            return result
+
+        answer = await self._written(lambda: finish(self._database, self._claiming, stage, work, write))
+        return self._written_along(stage, work, number, answer)
+
+    def _written_along(self, stage: Stage, work: Work, number: int, answer: Any) -> Any:
+        """A result that was written with everything that belongs to it, or not at all."""
+        if not answer.won:
+            return self._ended(stage, work, number, f"its result came too late: {answer}", "lost")
         self._metrics.worked.labels(stage.name, "done").inc()
-        # a stage that is done leaves no text in its error column; the triggers keep what stood there
-        return {**result, stage.error: None} if isinstance(result, dict) else result
+        return Finished
 
-    async def _failed(self, stage: Stage, work: Work, error: str, delay: float | None = None) -> None:
-        answer = await put_back(self._database, stage, work, error.replace("\0", " "), delay)
-        outcome = "set aside" if isinstance(answer, SetAside) else "failed" if answer.won else "lost"
+    async def _put_back(
+        self,
+        stage: Stage,
+        work: Work,
+        number: int,
+        error: str | None,
+        *,
+        delay: float | None = None,
+        counted: bool = True,
+    ) -> Any:
+        answer = await self._written(
+            lambda: put_back(self._database, self._claiming, stage, work, error, delay=delay, counted=counted)
+        )
+        if not answer.won:
+            outcome = "lost"
+        elif isinstance(answer, SetAside):
+            outcome = "set aside"
+        else:
+            outcome = "failed" if counted and error is not None else "put back"
+        return self._ended(stage, work, number, error or "not now", outcome)
+
+    def _ended(self, stage: Stage, work: Work, number: int, error: str, outcome: str) -> Any:
         self._metrics.worked.labels(stage.name, outcome).inc()
-        log.warning(
-            "[%s] discovery %s, attempt %d: %s (%s)", stage.task, work.key, work.attempt, error, outcome
-        )
+        level = logging.DEBUG if outcome == "put back" else logging.WARNING
+        log.log(level, "[%s] discovery %s, attempt %d: %s (%s)", stage.task, work.key, number, error, outcome)
+        return Finished
 
-    async def _pause(self, stage: Stage, why: str) -> None:
-        """Without money there is nothing to try: a person resumes the stage when there is some."""
-        told = {"changed_by": "budget", "reason": why}
-        answer = await self._database.store.move(
-            StageSwitch.pause, stage.name, set=told, by="budget", reason=why
-        )
-        if answer.won:
-            log.warning("[%s] paused: %s", stage.task, why)
+    async def _written(self, write: Callable[[], Awaitable[Any]]) -> Any:
+        """The end of a row, also if the database is away for as long as its lease would last."""
+        until = time.monotonic() + self._settings.lease
+        while True:
+            try:
+                return await write()
+            except Exception as error:
+                if not is_unavailable(error) or time.monotonic() > until:
+                    raise
+            await asyncio.sleep(AGAIN)

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from outreach.lifecycle import Progress
 from outreach.stages import STAGES
 
-OUTCOMES = ("done", "failed", "set aside", "lost")
+OUTCOMES = ("done", "failed", "set aside", "put back", "lost")
 
 
 class Metrics:
@@ -35,14 +35,23 @@ class Metrics:
             registry=self.registry,
         )
         self.paused = Gauge(
-            "outreach_paused", "1 while a stage is paused.", ["stage"], registry=self.registry
+            "outreach_paused",
+            "1 while a stage is paused, by a person or after failures of what it asks.",
+            ["stage"],
+            registry=self.registry,
+        )
+        self.pause_ends = Gauge(
+            "outreach_pause_ends_seconds",
+            "Unix time at which the pause of a stage ends by itself; 0 if there is none.",
+            ["stage"],
+            registry=self.registry,
         )
         self.matches = Gauge("outreach_matches", "Matches that exist.", registry=self.registry)
         self.reviews = Gauge(
             "outreach_reviews_waiting", "Matches that wait for a person.", registry=self.registry
         )
         self.spent = Gauge("outreach_ai_spent", "What the AI has cost, or may have.", registry=self.registry)
-        self.calls = Gauge("outreach_ai_calls", "Calls to the AI.", registry=self.registry)
+        self.calls = Gauge("outreach_ai_calls", "Calls to the AI that were sent.", registry=self.registry)
         for stage in STAGES:
             for outcome in OUTCOMES:
                 self.worked.labels(stage, outcome)

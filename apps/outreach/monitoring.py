@@ -49,7 +49,7 @@ async def stuck_locks(database: Database, claiming: Claiming) -> list[Lock]:
 async def locks(database: Database, claiming: Claiming) -> list[Lock]:
     """All locks, alive or not, by stage and row."""
     found: dict[tuple[str, int], Lock] = {}
-    for stage in STAGES.values():
+    for stage in claiming.stages.values():
         for one in await _markers(database, stage, claiming):
             found[stage.name, one.discovery] = one
         if claiming.form is Form.COLUMNS:

@@ -10,6 +10,7 @@ from appkit.access import same_origin
 from appkit.web import event_stream, form_fields, templates
 from outreach import reading, reviewing
 from outreach.discovery import add_campaign
+from outreach.languages import base
 from outreach.lifecycle import Vetting
 from outreach.monitoring import active_processing, stuck_locks
 from outreach.service import Service
@@ -34,7 +35,12 @@ def pages(service: Service, folder: Path) -> APIRouter:
         template = rendered.get_template(f"{name}_body.html" if fragment else "page.html")
         live = request.url.include_query_params(fragment=1).query
         text = await template.render_async(
-            root=root, body=f"{name}_body.html", live=f"?{live}", form=service.claiming.form, **told
+            root=root,
+            body=f"{name}_body.html",
+            live=f"?{live}",
+            form=service.claiming.form,
+            simulated=service.facts.simulated,
+            **told,
         )
         return HTMLResponse(text, code)
 
@@ -129,8 +135,13 @@ def pages(service: Service, folder: Path) -> APIRouter:
         if not (keywords and name and ideal):
             why = "A campaign has a name, keywords and an ideal podcast."
             return await render("refused", request, "./", 422, why=why)
-        await add_campaign(database, name, keywords, ideal)
+        language = base(form.get("language", "")[:20])
+        await add_campaign(database, name, keywords, ideal, language)
         return RedirectResponse("campaigns.html", status.HTTP_303_SEE_OTHER)
+
+    @routes.get("/calls.html")
+    async def calls(request: Request) -> Response:
+        return await render("calls", request, calls=await reading.calls(database, 100))
 
     return routes
 

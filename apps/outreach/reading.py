@@ -12,13 +12,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appkit.changes import Changes
 from appkit.database import Database
 from appkit.loops import Loop
+from outreach.lenient import criteria_in, hosts_in, words_in
+from outreach.pauses import Pause, current_pause
 from outreach.stages import STAGES
 from outreach.tables import (
     ai_budget,
+    ai_calls,
     campaigns,
     discoveries,
+    discovery_stages,
     episodes,
-    kept_errors,
+    error_texts,
     match_suggestions,
     media,
     review_tasks,
@@ -34,15 +38,16 @@ async def overview(database: Database) -> dict[str, Any]:
     """Each stage with its counts and its switch, and what there is to decide."""
     async with database.read() as connection:
         switches = {row["name"]: row for row in await _rows(connection, select(stages))}
+        paused = {name: await current_pause(connection, name) for name in ("ai", "feeds")}
         told = []
         for stage in STAGES.values():
-            column = discoveries.c[stage.status]
+            column = discovery_stages.c[stage.status]
             counted = await connection.execute(select(column, func.count()).group_by(column))
             told.append(
                 {
                     "stage": stage.name,
                     "counts": {str(one[0]): int(one[1]) for one in counted},
-                    **_switch(switches[stage.name]),
+                    **_switch(switches[stage.name], paused.get(stage.asks)),
                 }
             )
         numbers = {
@@ -52,16 +57,34 @@ async def overview(database: Database) -> dict[str, Any]:
         waiting = select(func.count()).where(review_tasks.c.status == "pending")
         numbers["reviews"] = (await connection.execute(waiting)).scalar_one()
         budget = (await _rows(connection, select(ai_budget)))[0]
+        last = select(ai_calls.c.currency).order_by(ai_calls.c.id.desc()).limit(1)
+        currency = (await connection.execute(last)).scalar_one_or_none() or ""
     return {
         "stages": told,
         "numbers": numbers,
         "spent": budget["spent"] / 1_000_000,
+        "currency": currency,
         "calls": budget["calls"],
     }
 
 
-def _switch(row: dict[str, Any]) -> dict[str, Any]:
-    return {"paused": row["state"] == "paused", "changed_by": row["changed_by"], "reason": row["reason"]}
+def _switch(row: dict[str, Any], pause: Pause | None) -> dict[str, Any]:
+    """Paused by a person until a person resumes it, or after failures until a moment."""
+    if row["state"] == "paused":
+        return {"paused": True, "changed_by": row["changed_by"], "reason": row["reason"], "until": None}
+    if pause is not None:
+        who = "the budget" if pause.kind == "budget" else "the AI" if pause.name == "ai" else "the network"
+        return {"paused": True, "changed_by": who, "reason": pause.reason, "until": pause.until}
+    return {"paused": False, "changed_by": None, "reason": None, "until": None}
+
+
+async def calls(database: Database, limit: int = 50) -> list[dict[str, Any]]:
+    """The latest AI calls, with what each has cost and for what."""
+    async with database.read() as connection:
+        rows = await _rows(
+            connection, select(ai_calls).order_by(ai_calls.c.id.desc()).limit(min(limit, MOST))
+        )
+    return [{**row, "cost": row["cost"] / 1_000_000} for row in rows]
 
 
 async def all_campaigns(database: Database) -> list[dict[str, Any]]:
@@ -75,7 +98,7 @@ async def all_campaigns(database: Database) -> list[dict[str, Any]]:
             .order_by(campaigns.c.id)
             .limit(MOST),
         )
-    return [{**row, "keywords": json.loads(row["keywords"])} for row in rows]
+    return [{**row, "keywords": words_in(row["keywords"])} for row in rows]
 
 
 async def page_of_discoveries(
@@ -88,18 +111,18 @@ async def page_of_discoveries(
     limit: int = 50,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """What campaigns have found, in the order in which they found it; and where the next page begins."""
-    wanted: list[ColumnElement[bool]] = [discoveries.c.id > after]
+    wanted: list[ColumnElement[bool]] = [discovery_stages.c.id > after]
     if campaign is not None:
-        wanted.append(discoveries.c.campaign_id == campaign)
+        wanted.append(discovery_stages.c.campaign_id == campaign)
     if podcast is not None:
-        wanted.append(discoveries.c.media_id == podcast)
+        wanted.append(discovery_stages.c.media_id == podcast)
     if failed:
-        is_failed = [discoveries.c[stage.status] == "failed" for stage in STAGES.values()]
+        is_failed = [discovery_stages.c[stage.status] == "failed" for stage in STAGES.values()]
         wanted.append(is_failed[0] | is_failed[1] | is_failed[2] | is_failed[3])
     limit = min(limit, MOST)
     async with database.read() as connection:
         rows = await _rows(
-            connection, _discoveries().where(*wanted).order_by(discoveries.c.id).limit(limit + 1)
+            connection, _discoveries().where(*wanted).order_by(discovery_stages.c.id).limit(limit + 1)
         )
     listed = [_shown(row) for row in rows[:limit]]
     return listed, listed[-1]["id"] if len(rows) > limit else None
@@ -108,14 +131,14 @@ async def page_of_discoveries(
 async def one_discovery(database: Database, key: int) -> dict[str, Any] | None:
     """A discovery with why it scored as it did, its podcast, and every error that there was."""
     async with database.read() as connection:
-        rows = await _rows(connection, _discoveries().where(discoveries.c.id == key))
+        rows = await _rows(connection, _discoveries().where(discovery_stages.c.id == key))
         if not rows:
             return None
-        kept = select(kept_errors.c.error_column, kept_errors.c.text, kept_errors.c.kept_at)
+        kept = select(error_texts.c.error_column, error_texts.c.text, error_texts.c.kept_at)
         told = _shown(rows[0])
         rows = await _rows(
             connection,
-            kept.where(kept_errors.c.discovery_id == key).order_by(kept_errors.c.kept_at).limit(MOST),
+            kept.where(error_texts.c.discovery_id == key).order_by(error_texts.c.kept_at).limit(MOST),
         )
         told["errors"] = [one for one in rows if one["text"] != told["error"]]
         told["review"] = await _review(connection, told["match_suggestion_id"])
@@ -200,16 +223,16 @@ class Follower:
 
 def _discoveries() -> Any:
     return (
-        select(discoveries, media.c.name.label("name"), campaigns.c.name.label("campaign"))
-        .join(media, media.c.id == discoveries.c.media_id)
-        .join(campaigns, campaigns.c.id == discoveries.c.campaign_id)
+        select(discovery_stages, media.c.name.label("name"), campaigns.c.name.label("campaign"))
+        .join(media, media.c.id == discovery_stages.c.media_id)
+        .join(campaigns, campaigns.c.id == discovery_stages.c.campaign_id)
     )
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """A discovery for people: the stage where it stands, and its error, which is no lock."""
     told = dict(row)
-    told["criteria"] = json.loads(row["vetting_criteria_met"] or "[]")
+    told["criteria"] = criteria_in(row["vetting_criteria_met"])
     told["stages"] = {stage.name: row[stage.status] for stage in STAGES.values()}
     told["at"] = next(
         (f"{name} {status}" for name, status in told["stages"].items() if status != "completed"), "done"
@@ -240,7 +263,11 @@ async def _podcast(connection: AsyncConnection, key: int) -> dict[str, Any] | No
 
 
 def _podcast_shown(row: dict[str, Any]) -> dict[str, Any]:
-    return dict(row) | {name: json.loads(row[name]) for name in ("categories", "host_names", "quality_parts")}
+    return dict(row) | {
+        "categories": words_in(row["categories"]),
+        "host_names": hosts_in(row["host_names"]),
+        "quality_parts": json.loads(row["quality_parts"] or "{}"),
+    }
 
 
 async def _rows(connection: AsyncConnection, statement: Any) -> list[dict[str, Any]]:

@@ -16,7 +16,8 @@ from appkit.loops import Loops
 from outreach.api import outreach_app
 from outreach.cli_common import settings_or_exit
 from outreach.metrics import Metrics
-from outreach.provider import Provider, provider_app
+from outreach.opening import Purpose
+from outreach.provider import Provider, Wrong, provider_app
 from outreach.service import running
 from outreach.simulating import seed
 
@@ -31,7 +32,8 @@ async def serve_until_told(simulate: bool, work: bool) -> int:
             url, key = await stack.enter_async_context(_simulated_provider())
             more = {"ai_url": url, "ai_key": key, "rhythm": "continuous", "rest": 2.0, "ai_rate": 20.0}
         told = named(settings_or_exit(**more), "serve")
-        service = await stack.enter_async_context(running(told, loops, metrics, work=work))
+        purpose = Purpose.SIMULATE if simulate else Purpose.SERVE
+        service = await stack.enter_async_context(running(told, loops, metrics, purpose, work=work))
         if simulate:
             await seed(service)
         app = outreach_app(service, loops, metrics)
@@ -46,7 +48,8 @@ async def serve_until_told(simulate: bool, work: bool) -> int:
             )
         )
         serving = asyncio.create_task(server.serve())
-        click.echo(f"outreach: http://{told.host}:{told.port}  (claims in {told.form})", err=True)
+        where = f"http://{told.host}:{told.port}"
+        click.echo(f"outreach: {where}  (claims in {service.claiming.form})", err=True)
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True
@@ -66,7 +69,7 @@ class Server(uvicorn.Server):
 async def _simulated_provider() -> AsyncIterator[tuple[str, str]]:
     """The simulated provider on a free port of this machine, for as long as the block runs."""
     key = secrets.token_hex(16)
-    app = provider_app(Provider(key, slow=0.4, fail=0.1, twice=0.05, poison=0.0, seed=1))
+    app = provider_app(Provider(key, 0.4, Wrong(fail=0.1, twice=0.05, fenced=0.2)))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
@@ -79,7 +82,7 @@ async def _simulated_provider() -> AsyncIterator[tuple[str, str]]:
             await serving
 
 
-def run_provider(port: int, key: str, **trouble: Any) -> None:
-    """The simulated provider alone, until it is told to stop."""
-    app = provider_app(Provider(key, **trouble))
+def run_provider(port: int, key: str, slow: float, wrong: Wrong, seed: int) -> None:
+    """The simulated provider alone, until SIGTERM."""
+    app = provider_app(Provider(key, slow, wrong, seed))
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", lifespan="off")

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from appkit.settings import HostNames, SecretText
-from outreach.forms import Claiming, Form
+from outreach.forms import Form
 from outreach.lifecycle import BATCH, LEASE, STALE
 from outreach.stages import STAGES
 
@@ -33,17 +33,21 @@ class Settings(BaseSettings):
     )
     instance: str = Field("one", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="the name of this instance")
 
-    rhythm: Literal["note", "continuous"] = Field(
-        "note", description="`note`: by the note's schedule; `continuous`: whenever there is work"
+    rhythm: Literal["clock", "continuous"] = Field(
+        "clock", description="`clock`: each stage by its own schedule; `continuous`: whenever there is work"
     )
     limits: dict[str, int] = Field({}, description='workers of a stage over all processes: {"vetting": 2}')
     slot: float = Field(30.0, gt=0, description="seconds after which a dead worker's slot is free")
     poll: float = Field(1.0, gt=0, description="seconds between two looks for work")
-    drain: float = Field(30.0, gt=0, description="seconds that running work has after SIGTERM")
+    drain: float = Field(
+        75.0, gt=0, description="seconds that running work has after SIGTERM; longer than an AI call may take"
+    )
     batch: int = Field(BATCH, ge=1, le=1000, description="rows that are acquired together")
     batch_timeout: float = Field(45 * 60.0, gt=0, description="seconds for all that was acquired together")
-    item_timeout: float = Field(120.0, gt=0, description="seconds for one row")
-    stale: float = Field(STALE, gt=0, description="seconds after which a marker counts as left behind")
+    item_timeout: float = Field(165.0, gt=0, description="seconds for one row")
+    stale: float = Field(
+        STALE, gt=0, description="seconds after which a marker counts as left behind; kept in the database"
+    )
     lease: float = Field(
         LEASE, gt=0, description="seconds of a claim in columns, renewed while it is worked on"
     )
@@ -52,10 +56,15 @@ class Settings(BaseSettings):
     ai_url: str = Field("", description="an OpenAI-compatible API, https://…/v1; built in if empty")
     ai_key: SecretText | None = None
     ai_model: str = "gpt-4o-mini"
-    ai_calls: int = Field(3, ge=1, description="calls at once in this process")
-    ai_rate: float = Field(5.0, gt=0, description="calls a second in this process, at most")
+    ai_calls: int = Field(3, ge=1, le=100, description="calls at once, over all processes")
+    ai_rate: float = Field(5.0, gt=0, description="calls a second, over all processes")
     ai_timeout: float = Field(60.0, gt=0, description="seconds for one call")
+    ai_wait: float = Field(30.0, gt=0, description="seconds that a row waits for its turn to call")
+    ai_pause: float = Field(
+        5.0, gt=0, description="seconds of the first pause when the provider fails; each is twice as long"
+    )
     ai_budget: float = Field(10.0, ge=0, description="what all calls together may cost")
+    ai_currency: str = Field("USD", pattern=r"^[A-Z]{3}$", description="of the budget and the prices")
     ai_price_in: float = Field(0.15, ge=0, description="of a million tokens that are sent")
     ai_price_out: float = Field(0.60, ge=0, description="of a million tokens that come back")
 
@@ -70,12 +79,8 @@ class Settings(BaseSettings):
             raise ValueError(f"limits: no stage {', '.join(sorted(unknown))}; there are {', '.join(STAGES)}")
         if any(limit < 1 for limit in self.limits.values()):
             raise ValueError("limits: a stage that nobody may work on is paused, not limited to 0")
-        if self.form is Form.MARKER and self.longest_hold > self.stale / 3:
-            # a renewal changes a marker, and with it the fence that the work under way has in its hand
-            raise ValueError(
-                f"stale={self.stale:g} is too short: a row may be held for {self.longest_hold:g} s,"
-                " and a marker must live three times as long"
-            )
+        if self.form is Form.MARKER and (why := self.too_short(self.stale)):
+            raise ValueError(why)
         if self.ai_url:
             self._check_ai()
         return self
@@ -87,6 +92,24 @@ class Settings(BaseSettings):
             raise ValueError("OUTREACH_AI_URL is https://host/…, or http:// on this machine")
         if self.ai_key is None:
             raise ValueError("OUTREACH_AI_URL needs OUTREACH_AI_KEY")
+        if self.drain <= self.ai_timeout:
+            raise ValueError(
+                f"drain={self.drain:g} is shorter than an AI call may take ({self.ai_timeout:g} s):"
+                " each deploy would throw away calls that are paid for"
+            )
+        if self.item_timeout <= self.ai_timeout:
+            raise ValueError(
+                f"item_timeout={self.item_timeout:g} must be longer than an AI call may take ({self.ai_timeout:g} s)"
+            )
+
+    def too_short(self, stale: float) -> str:
+        """Why markers cannot have this stale time: a renewal would change the fence that the work under way has."""
+        if self.longest_hold <= stale / 3:
+            return ""
+        return (
+            f"stale={stale:g} is too short: a row may be held for {self.longest_hold:g} s,"
+            " and a marker must live three times as long"
+        )
 
     @property
     def longest_hold(self) -> float:
@@ -98,11 +121,17 @@ class Settings(BaseSettings):
     def database_url(self) -> str:
         if self.database:
             return self.database
-        self.folder.mkdir(parents=True, exist_ok=True)
         return f"sqlite:///{self.folder.resolve() / 'outreach.db'}"
 
-    def claiming(self, dialect: str) -> Claiming:
-        return Claiming(self.form, dialect, self.stale, self.lease, self.rest)
+    @property
+    def ai_patience(self) -> float:
+        """Seconds that a row waits for its turn; its own time must not end while it waits."""
+        return min(self.ai_wait, (self.item_timeout - self.ai_timeout) / 2)
+
+    @property
+    def ai_slot(self) -> float:
+        """Seconds after which the slot of a dead caller is free: a call that it has made has ended by then."""
+        return self.ai_timeout + min(10.0, self.ai_timeout)
 
     def at_once(self, stage: str) -> int:
         """Workers of a stage at once, over all processes."""

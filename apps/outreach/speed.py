@@ -15,7 +15,7 @@ import asyncpg
 from appkit import commands as kit
 from outreach.forms import Form
 from outreach.metrics import Metrics
-from outreach.opening import opened
+from outreach.opening import Purpose, opened
 from outreach.service import prepared
 from outreach.settings import Settings
 from outreach.stages import AI_DESCRIPTION, ENRICHMENT, VETTING
@@ -79,7 +79,7 @@ async def measure(rows: int, output: str) -> int:
 
 
 async def _prepare(url: str, rows: int) -> None:
-    async with prepared(Settings(database=url), Metrics()) as service:
+    async with prepared(Settings(database=url), Metrics(), Purpose.MIGRATE) as service:
         await fill(service, rows, 1)
         for stage in (ENRICHMENT, AI_DESCRIPTION):
             await service.database.store.move_many(stage.move("share"), where=sql("TRUE"))
@@ -123,10 +123,10 @@ async def _ours(url: str, form: Form) -> float:
         return {"vetting_score": 50.0}
 
     settings = Settings(database=url, form=form)
-    async with opened(settings) as database:
+    async with opened(settings, Purpose.WORK) as found:
         worker = Worker(
-            database.store,
-            settings.claiming(database.dialect).of(VETTING),
+            found.database.store,
+            found.claiming.of(VETTING),
             work,
             finish=VETTING.move("finish"),
             parallel=VETTING.parallel,

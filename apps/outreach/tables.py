@@ -3,12 +3,15 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appkit.database import Moment, OwnTables
+from appkit.database import Database, Moment
+from appkit.migrating import OwnTables
 from outreach import triggers
 from outreach.forms import Form
-from outreach.lifecycle import TABLE, Review, StageSwitch, Transcription
-from outreach.stages import STAGES
+from outreach.lifecycle import STALE, TABLE, Review, StageSwitch, Transcription
+from outreach.stages import STAGES, Layout
 from raceproof import claim_index_ddl, guard_ddl, history_ddl, lease_ddl, schedule_ddl
 
 metadata = MetaData()
@@ -34,7 +37,7 @@ campaigns = Table(
     "campaigns",
     metadata,
     _key(),
-    *_text("name", "keywords", "ideal_podcast_description"),
+    *_text("name", "keywords", "ideal_podcast_description", "language"),
     *_moments("created_at"),
 )
 media = Table(
@@ -77,8 +80,34 @@ discoveries = Table(
     Column("vetting_score", Float),
     Column("match_created", Boolean),
 )
-kept_errors = Table(
-    "kept_errors", metadata, *_numbers("discovery_id"), *_text("error_column", "text"), *_moments("kept_at")
+discovery_stages = Table(
+    "discovery_stages",
+    metadata,
+    _key(),
+    *_numbers("campaign_id", "media_id", "match_suggestion_id"),
+    *_text("discovery_keyword", "review_status", "vetting_reasoning", "vetting_criteria_met"),
+    *_text("topic_match_analysis", "enrichment_error", "vetting_error", "matching_error"),
+    *_text(*(stage.status for stage in STAGES.values())),
+    *_numbers(*(f"{name}_attempts" for name in STAGES)),
+    *_moments("discovered_at", "created_at", "updated_at", "enrichment_completed_at", "vetted_at"),
+    Column("vetting_score", Float),
+    Column("match_created", Boolean),
+)
+"""A view: each discovery with what every stage has come to, in both layouts."""
+stage_attempts = Table(
+    "stage_attempts",
+    metadata,
+    *_text("stage", "error"),
+    *_numbers("subject_id", "attempts"),
+    *_moments("rests_until"),
+)
+error_texts = Table(
+    "error_texts",
+    metadata,
+    _key(),
+    *_numbers("discovery_id"),
+    *_text("error_column", "text"),
+    *_moments("kept_at"),
 )
 match_suggestions = Table(
     "match_suggestions",
@@ -101,10 +130,34 @@ stages = Table(
     "stages",
     metadata,
     Column("name", String, primary_key=True),
-    *_text("state", "changed_by", "reason"),
+    *_text("state", "changed_by", "reason", "asks"),
     *_moments("changed_at"),
 )
-ai_budget = Table("ai_budget", metadata, *_text("name"), *_numbers("spent", "calls"))
+pauses = Table(
+    "pauses",
+    metadata,
+    *_text("name", "kind", "reason"),
+    *_numbers("failures", "times"),
+    *_moments("since", "until"),
+)
+outreach_facts = Table("outreach_facts", metadata, *_text("name", "value"))
+ai_budget = Table(
+    "ai_budget", metadata, *_text("name"), *_numbers("spent", "calls"), Column("next_at", Float)
+)
+ai_calls = Table(
+    "ai_calls",
+    metadata,
+    _key(),
+    *_text("intent", "kind", "stage", "model", "made_by", "outcome", "currency", "message"),
+    *_numbers("campaign_id", "media_id", "discovery_id", "tokens_in", "tokens_out", "cost"),
+    *_moments("began_at", "doubted_at", "ended_at"),
+)
+ai_answers = Table(
+    "ai_answers",
+    metadata,
+    *_text("intent", "subject", "text", "finish", "refusal", "unusable"),
+    *_moments("stored_at"),
+)
 history = Table(
     "outreach_history",
     metadata,
@@ -114,21 +167,36 @@ history = Table(
 )
 
 
-def own_tables(form: Form) -> OwnTables:
-    """The library's tables, indexes and guards, and the triggers that keep error texts."""
+def upsert(of: Database | AsyncConnection, table: Any) -> Any:
+    """INSERT … ON CONFLICT of the dialect."""
+    name = of.dialect if isinstance(of, Database) else of.dialect.name
+    return (sqlite if name == "sqlite" else postgresql).insert(table)
+
+
+def own_tables(
+    form: Form,
+    stale: float = STALE,
+    layout: Layout = Layout.OWN,
+    theirs: frozenset[str] = frozenset(),
+) -> OwnTables:
+    """The library's tables, indexes and guards, and triggers that keep error texts; nothing on tables that are theirs."""
 
     def ddl(dialect: str) -> list[str]:
+        guarded = [one.spec for one in (Review, StageSwitch, Transcription) if one.spec.table not in theirs]
         found = [
             history_ddl(Review.spec, dialect),  # type: ignore[arg-type]
             schedule_ddl(dialect),
             lease_ddl(dialect),
-            # the same rows are looked for in both forms, so one index serves both
-            *(claim_index_ddl(stage.columns, dialect) for stage in STAGES.values()),  # type: ignore[arg-type]
-            *(guard_ddl(stage.lifecycle, dialect) for stage in STAGES.values()),  # type: ignore[arg-type]
-            claim_index_ddl(Transcription.transcribe, dialect),  # type: ignore[arg-type]
-            *(guard_ddl(one.spec, dialect) for one in (Review, StageSwitch, Transcription)),  # type: ignore[arg-type]
-            *triggers.keeping(dialect),
+            *(guard_ddl(one, dialect) for one in guarded),  # type: ignore[arg-type]
         ]
-        return found + list(triggers.passing_over(dialect)) if form is Form.COLUMNS else found
+        if Transcription.spec.table not in theirs:
+            found.append(claim_index_ddl(Transcription.transcribe, dialect))  # type: ignore[arg-type]
+        if layout is Layout.ADOPTED:
+            return found
+        # the same rows are looked for in both forms, so one index serves both
+        found += [claim_index_ddl(stage.columns, dialect) for stage in STAGES.values()]  # type: ignore[arg-type]
+        found += [guard_ddl(stage.lifecycle, dialect) for stage in STAGES.values()]  # type: ignore[arg-type]
+        found += triggers.keeping(dialect)
+        return found + list(triggers.passing_over(dialect, stale)) if form is Form.COLUMNS else found
 
     return ddl

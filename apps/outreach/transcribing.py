@@ -1,5 +1,9 @@
-"""Transcripts that feeds name (`podcast:transcript`): fetched by two workers at most over all processes, kept as text."""
+"""Transcripts that feeds name (`podcast:transcript`): fetched by two workers at most over all processes, kept as text.
 
+Where a feed has no summary of an episode, the AI is given the beginning of its transcript instead.
+"""
+
+import asyncio
 import logging
 import re
 from typing import Any
@@ -8,17 +12,19 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appkit.database import Database
-from outreach.feeds import Feed
-from outreach.fetching import Fetcher, NotFetched
+from outreach.feeds import Feed, without_tags
+from outreach.fetching import Fetcher, NoNetwork, NotFetched
 from outreach.lifecycle import Transcription
+from outreach.pauses import Pauses
 from outreach.settings import Settings
 from outreach.tables import episodes
-from raceproof import AsyncStore, Claim, Finished, Limit, Worker
+from raceproof import AsyncStore, Claim, Failure, Finished, Limit, Worker
 
 log = logging.getLogger("outreach.transcribing")
 
 TASK = "transcription_pipeline"
 AT_ONCE = 2
+_BESIDE = re.compile(r"WEBVTT|NOTE\b|\d{1,9}$|[\d:.,]{1,30}\s{0,9}-->")
 EVERY = 1800.0
 LONGEST = 200_000
 
@@ -39,14 +45,19 @@ async def want_transcripts(connection: AsyncConnection, store: AsyncStore, media
 
 def transcriber(database: Database, settings: Settings, fetcher: Fetcher) -> Worker:
     """The loop that fetches them."""
+    pauses = Pauses(database, "feeds", settings.ai_pause)
 
     async def fetch(work: Claim[Any, Any]) -> Any:
         try:
             body = await fetcher.get(work.row["transcript_url"])
+        except NoNetwork as error:
+            await pauses.failed("network", str(error))
+            raise Failure(str(error), counted=False) from None
         except NotFetched as error:
             await _failed(database, work, str(error))
             return Finished
-        return {"transcript": plain(body.decode(errors="replace")), "transcription_error": None}
+        text = await asyncio.to_thread(plain, body.decode(errors="replace"))
+        return {"transcript": text, "transcription_error": None}
 
     return Worker(
         database.store,
@@ -76,9 +87,6 @@ async def _failed(database: Database, work: Claim[Any, Any], error: str) -> None
 
 def plain(text: str) -> str:
     """What is said, without the times and numbers of WebVTT and SubRip."""
-    said = [
-        line.strip()
-        for line in text.replace("\0", " ").splitlines()
-        if line.strip() and not re.match(r"\s*(WEBVTT|NOTE|\d+\s*$|[\d:.,]+\s*-->)", line)
-    ]
-    return re.sub(r"<[^>]*>", "", " ".join(said))[:LONGEST]
+    lines = (line.strip() for line in text.replace("\0", " ").splitlines())
+    said = [line for line in lines if line and not _BESIDE.match(line[:100])]
+    return " ".join(without_tags(" ".join(said)[: 2 * LONGEST]).split())[:LONGEST]

@@ -14,9 +14,10 @@ def keeping(dialect: str) -> Iterator[str]:
     return _filled(dialect, "keep")
 
 
-def passing_over(dialect: str) -> Iterator[str]:
+def passing_over(dialect: str, stale: float) -> Iterator[str]:
     """A row that is held by columns gets no marker, and one that is held in either form is not set aside in the other."""
-    return _filled(dialect, "pass_over")
+    for text in _filled(dialect, "pass_over"):
+        yield text.replace("{stale}", f"{stale:g}")
 
 
 def _filled(dialect: str, name: str) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """What each stage does with a row that it holds. A result is written under the row's fence, or not at all."""
 
-import asyncio
 import json
 from datetime import datetime
 from typing import Any
@@ -10,13 +9,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appkit.database import Database, store_now
 from outreach import built_in
-from outreach.ai import Ai
+from outreach.ai import Ai, OpenAiCompatible
 from outreach.built_in import MATCH, Podcast, Wanted
-from outreach.discovery import upsert
-from outreach.feeds import Feed, NotAFeed, read_feed
-from outreach.fetching import Fetcher
+from outreach.calls import Subject
+from outreach.failures import Paused, one_line
+from outreach.feed_reader import FeedReader
+from outreach.feeds import Feed, NotAFeed
+from outreach.fetching import Fetcher, NoNetwork
+from outreach.forms import Claiming
+from outreach.lenient import hosts_in, words_in
 from outreach.outcomes import finish
-from outreach.stages import AI_DESCRIPTION, ENRICHMENT, MATCHING
+from outreach.pauses import Pauses
+from outreach.stages import Stage
 from outreach.tables import (
     campaigns,
     discoveries,
@@ -25,27 +29,52 @@ from outreach.tables import (
     media,
     review_tasks,
     stored_feeds,
+    upsert,
 )
 from outreach.transcribing import want_transcripts
-from raceproof import AsyncStore, Claim, Finished
+from raceproof import AsyncStore, Claim
 
 Work = Claim[Any, Any]
-Result = dict[str, Any] | type[Finished]
-"""Columns that the worker sets when it finishes the row; or `Finished`, if that was done along with other writes."""
+Result = dict[str, Any] | Any
+"""Columns to set when the row is finished; or what came of finishing it along with other writes."""
 
 FRESH = 24 * 3600.0
 """Seconds for which a podcast that was enriched need not be enriched again."""
+HEARD = 800
+"""Letters of a transcript that stand in for a summary, where a feed has none."""
 
 
 class Working:
     """The stages' work, on one database."""
 
-    def __init__(self, database: Database, ai: Ai, fetcher: Fetcher) -> None:
+    def __init__(
+        self,
+        database: Database,
+        claiming: Claiming,
+        ai: Ai,
+        fetcher: Fetcher,
+        highest_score: float,
+        pause: float,
+    ) -> None:
         self._database = database
+        self._claiming = claiming
         self._ai = ai
         self._fetcher = fetcher
+        self._highest_score = highest_score
+        self._network = Pauses(database, "feeds", pause)
+        self._reader = FeedReader()
 
-    async def enrichment(self, work: Work) -> Result:
+    @property
+    def is_storing(self) -> bool:
+        """An answer that was paid for waits for the database."""
+        return isinstance(self._ai, OpenAiCompatible) and self._ai.storing
+
+    async def run(self, stage: Stage, work: Work) -> Result:
+        """The work of a stage on one row."""
+        result: Result = await getattr(self, stage.name)(stage, work)
+        return result
+
+    async def enrichment(self, stage: Stage, work: Work) -> Result:
         """Read the feed, and write down what it says about the podcast and its episodes."""
         async with self._database.read() as connection:
             row = await _media(connection, work)
@@ -57,8 +86,8 @@ class Working:
             ).scalar()
         if row["enriched_at"] and (now - row["enriched_at"]).total_seconds() < FRESH:
             return {}
-        body = bytes(stored) if stored is not None else await self._fetcher.get(row["rss_url"])
-        feed = await asyncio.to_thread(read_feed, body)
+        body = bytes(stored) if stored is not None else await self._fetched(row["rss_url"] or "")
+        feed = await self._reader.read(body)
         if not feed.episodes:
             raise NotAFeed("the feed has no episodes yet")
 
@@ -66,43 +95,55 @@ class Working:
             await self._keep_feed(connection, work.row["media_id"], row, feed, now)
             await want_transcripts(connection, store, work.row["media_id"], feed)
 
-        await finish(self._database, ENRICHMENT, work, write)
-        return Finished
+        return await finish(self._database, self._claiming, stage, work, write)
 
-    async def ai_description(self, work: Work) -> Result:
+    async def _fetched(self, url: str) -> bytes:
+        """A feed; if no network can be reached at all, that is no fault of the feed's."""
+        try:
+            body = await self._fetcher.get(url)
+        except NoNetwork as error:
+            await self._network.failed("network", str(error))
+            raise Paused(str(error), delay=5.0) from None
+        await self._network.worked()
+        return body
+
+    async def ai_description(self, stage: Stage, work: Work) -> Result:
         """Describe the podcast, unless that was done for another campaign."""
         async with self._database.read() as connection:
             row = await _media(connection, work)
             if row["ai_description"]:
                 return {}
             podcast = await _podcast(connection, row)
-        text = await self._ai.describe(podcast, f"podcast-{row['id']}")
+        subject = Subject(f"podcast-{row['id']}", stage.name, None, int(row["id"]), int(work.key))
+        text = await self._ai.describe(podcast, subject)
 
         async def write(connection: AsyncConnection, _: AsyncStore) -> None:
             now = store_now(connection)
             described = {"ai_description": text, "ai_described_at": now, "ai_described_by": self._ai.name}
             await connection.execute(update(media).where(media.c.id == row["id"]).values(described))
 
-        await finish(self._database, AI_DESCRIPTION, work, write)
-        return Finished
+        return await finish(self._database, self._claiming, stage, work, write)
 
-    async def vetting(self, work: Work) -> Result:
+    async def vetting(self, stage: Stage, work: Work) -> Result:
         """Score each criterion; the weighted mean is the score."""
         async with self._database.read() as connection:
             row = await _media(connection, work)
             podcast = await _podcast(connection, row)
             wanted = await _wanted(connection, work)
-        criteria = await self._ai.score(podcast, row["ai_description"] or "", wanted, f"discovery-{work.key}")
+        campaign, podcast_id = int(work.row["campaign_id"]), int(row["id"])
+        subject = Subject(f"discovery-{work.key}", stage.name, campaign, podcast_id, int(work.key))
+        scored = await self._ai.score(podcast, row["ai_description"] or "", wanted, subject)
+        criteria = [{**one, "why": one_line(str(one["why"]))} for one in scored]
         whole = built_in.total(criteria)
         topic = next(one for one in criteria if one["criterion"] == "topic")
         return {
-            "vetting_score": whole,
+            "vetting_score": min(whole, self._highest_score),
             "vetting_reasoning": built_in.reasoning(criteria, whole),
             "vetting_criteria_met": json.dumps(criteria, ensure_ascii=False),
             "topic_match_analysis": f"{topic['score']:g} of 100: {topic['why']}",
         }
 
-    async def matching(self, work: Work) -> Result:
+    async def matching(self, stage: Stage, work: Work) -> Result:
         """A match and a review task, once for a campaign and a podcast."""
         async with self._database.read() as connection:
             found = await connection.execute(
@@ -111,14 +152,13 @@ class Working:
                 )
             )
             score, reasoning = found.one()
-        if score < MATCH:
+        if score is None or score < MATCH:
             return {"match_created": False, "match_suggestion_id": None, "review_status": None}
 
         async def write(connection: AsyncConnection, _: AsyncStore) -> dict[str, Any]:
-            return await self._suggest(connection, work, score, reasoning)
+            return await self._suggest(connection, work, float(score), reasoning or "")
 
-        await finish(self._database, MATCHING, work, write)
-        return Finished
+        return await finish(self._database, self._claiming, stage, work, write)
 
     async def _suggest(
         self, connection: AsyncConnection, work: Work, score: float, reasoning: str
@@ -189,28 +229,31 @@ async def _media(connection: AsyncConnection, work: Work) -> Any:
 
 async def _podcast(connection: AsyncConnection, row: Any) -> Podcast:
     newest = (
-        select(episodes.c.title, episodes.c.summary)
+        select(episodes.c.title, episodes.c.summary, episodes.c.transcript)
         .where(episodes.c.media_id == row["id"])
         .order_by(episodes.c.published_at.desc().nulls_last(), episodes.c.id)
         .limit(10)
     )
     return Podcast(
-        name=row["name"],
-        description=row["description"],
-        categories=json.loads(row["categories"]),
-        hosts=[one["name"] for one in json.loads(row["host_names"]) if one["confidence"] >= 0.5],
+        name=row["name"] or "",
+        description=row["description"] or "",
+        categories=words_in(row["categories"]),
+        hosts=[one["name"] for one in hosts_in(row["host_names"]) if one["confidence"] >= 0.5],
         language=row["language"],
         quality=row["quality_score"] or 0.0,
-        parts=json.loads(row["quality_parts"]),
-        episodes=[(title, summary) for title, summary in await connection.execute(newest)],
+        parts=json.loads(row["quality_parts"] or "{}"),
+        episodes=[
+            (title or "", summary or (transcript or "")[:HEARD])
+            for title, summary, transcript in await connection.execute(newest)
+        ],
     )
 
 
 async def _wanted(connection: AsyncConnection, work: Work) -> Wanted:
     found = await connection.execute(
-        select(campaigns.c.keywords, campaigns.c.ideal_podcast_description).where(
+        select(campaigns.c.keywords, campaigns.c.ideal_podcast_description, campaigns.c.language).where(
             campaigns.c.id == work.row["campaign_id"]
         )
     )
-    keywords, ideal = found.one()
-    return Wanted(json.loads(keywords), ideal)
+    keywords, ideal, language = found.one()
+    return Wanted(words_in(keywords), ideal, language)

@@ -1,4 +1,4 @@
--- An error text is never lost. Filled for each stage by triggers.py.
+-- An error text is never lost, and keeping it never fails what replaces it. Filled for each stage by triggers.py.
 
 -- name: keep
 -- A text that is replaced is kept; when a marker goes without an end, the last error comes back in its place; a row that
@@ -9,9 +9,9 @@ BEGIN
        OR (NEW.{status} = 'failed' AND OLD.{status} <> 'failed' AND (NEW.{error} IS NULL OR NEW.{error} LIKE 'PROCESSING:%'))
     THEN
         NEW.{error} := (
-            SELECT text FROM kept_errors
+            SELECT text FROM error_texts
             WHERE discovery_id = OLD.id AND error_column = '{error}' AND text NOT LIKE 'PROCESSING:%'
-            ORDER BY kept_at DESC LIMIT 1
+            ORDER BY kept_at DESC, id DESC LIMIT 1
         );
     END IF;
     IF NEW.{status} = 'failed' AND NEW.{error} IS NULL THEN
@@ -21,9 +21,18 @@ BEGIN
        AND NEW.{error} IS DISTINCT FROM OLD.{error}
        AND OLD.{error} !~ '^PROCESSING:[A-Z][^:]*:[^:]+:[12][0-9]{3}'
     THEN
-        INSERT INTO kept_errors (discovery_id, error_column, text, kept_at)
-        VALUES (OLD.id, '{error}', OLD.{error}, clock_timestamp())
-        ON CONFLICT (discovery_id, error_column, text) DO UPDATE SET kept_at = excluded.kept_at;
+        BEGIN
+            -- whoever changes a row has its lock, so no other session keeps the same text of it meanwhile
+            UPDATE error_texts SET kept_at = clock_timestamp()
+            WHERE discovery_id = OLD.id AND error_column = '{error}' AND text = OLD.{error};
+            IF NOT FOUND THEN
+                INSERT INTO error_texts (discovery_id, error_column, text, kept_at)
+                VALUES (OLD.id, '{error}', OLD.{error}, clock_timestamp());
+            END IF;
+        EXCEPTION WHEN OTHERS THEN
+            -- a claim, a failure or a result counts for more than a text
+            RAISE WARNING 'an error text of discovery % could not be kept: %', OLD.id, SQLERRM;
+        END;
     END IF;
     RETURN NEW;
 END $$;
@@ -31,8 +40,9 @@ CREATE OR REPLACE TRIGGER outreach_keep_{stage} BEFORE UPDATE ON campaign_media_
     FOR EACH ROW EXECUTE FUNCTION outreach_keep_{stage}();
 
 -- name: pass_over
--- A row that somebody holds by columns is passed over by whoever writes markers, an older version's own SQL included. And
--- whoever sets a row aside ends its own lock: one that leaves a living lock in place does not see it, in the other form.
+-- A row that is held by columns is passed over by whoever writes markers, an older version's own SQL included. Whoever sets a row
+-- aside ends its own lock: one that leaves a living lock in place does not see it, in the other form. And a lock in one form ends
+-- what stands there in the other, which was stale: its late holder finds its fence gone.
 CREATE OR REPLACE FUNCTION outreach_held_{stage}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF NEW.{error} LIKE 'PROCESSING:{kind}:%'
@@ -49,11 +59,22 @@ BEGIN
                NEW.{error} = OLD.{error}
                AND to_timestamp(
                    substring(OLD.{error} FROM '^PROCESSING:{kind}:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8
-               ) BETWEEN clock_timestamp() - interval '60 minutes' AND clock_timestamp() + interval '1 day'
+               ) BETWEEN clock_timestamp() - make_interval(secs => {stale}) AND clock_timestamp() + interval '1 day'
            )
        )
     THEN
         RETURN NULL;
+    END IF;
+    IF NEW.{error} LIKE 'PROCESSING:{kind}:%' AND NEW.{error} IS DISTINCT FROM OLD.{error} AND OLD.{stage}_claimed_until IS NOT NULL
+    THEN
+        NEW.{stage}_claimed_by := NULL;
+        NEW.{stage}_claimed_until := NULL;
+        NEW.{stage}_fence := GREATEST(OLD.{stage}_fence + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+    ELSIF NEW.{stage}_fence IS DISTINCT FROM OLD.{stage}_fence
+        AND NEW.{stage}_claimed_until IS NOT NULL
+        AND NEW.{error} LIKE 'PROCESSING:{kind}:%'
+    THEN
+        NEW.{error} := NULL;
     END IF;
     RETURN NEW;
 END $$;

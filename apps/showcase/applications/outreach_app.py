@@ -26,6 +26,8 @@ SINGLE = (
     "first-hire",
     "plain-money",
 )
+AT_ONCE = 3
+"""AI calls, over both instances."""
 STAGES = ("enrichment", "ai_description", "vetting", "matching")
 
 
@@ -61,6 +63,7 @@ class OutreachApplication(Application):
             "OUTREACH_AI_RATE": "5",
             "OUTREACH_AI_TIMEOUT": "5",
             "OUTREACH_AI_BUDGET": "1000",
+            "OUTREACH_AI_PAUSE": "1",
             "OUTREACH_SLOT": "4",
             "OUTREACH_LEASE": "4",
             "OUTREACH_ITEM_TIMEOUT": "20",
@@ -132,8 +135,10 @@ class OutreachApplication(Application):
     async def violations(self) -> list[str]:
         ledger = (await self.http.get(f"{self._provider}/ledger")).json()
         found = []
-        if ledger["charged"] != ledger["answered"]:
-            found.append(f"{ledger['charged']} answers were charged, and there are {ledger['answered']}")
+        if ledger["overlaps"]:
+            found.append(f"{ledger['overlaps']} times the same was asked for twice at once")
+        if ledger["peak"] > AT_ONCE:
+            found.append(f"{ledger['peak']} AI calls were made at once")
         twice = await self.number(
             """
             SELECT count(*) FROM (SELECT 1 FROM match_suggestions GROUP BY campaign_id, media_id HAVING count(*) > 1)

@@ -17,6 +17,7 @@ from outreach.feeds import NotAFeed, read_feed, read_list
 from outreach.fetching import Fetcher, NotFetched
 from outreach.metrics import Metrics
 from outreach.monitoring import marked_at
+from outreach.opening import Purpose
 from outreach.service import prepared
 from outreach.settings import Settings
 from outreach.stages import ENRICHMENT
@@ -180,7 +181,7 @@ async def test_transcripts_that_a_feed_names_are_fetched_and_others_left_alone(
 ) -> None:
     told = Settings(database=f"sqlite:///{tmp_path / 'outreach.db'}", rest=3600.0)
     (tmp_path / "feed.xml").write_text(FEED.replace("{host}", host))
-    async with prepared(told, Metrics()) as service:
+    async with prepared(told, Metrics(), Purpose.MIGRATE) as service:
         campaign = await add_campaign(service.database, "One", ["speech"], "About speech.")
         await discover(service.database, service.fetcher, campaign, str(tmp_path / "feed.xml"))
         await service.manager.run_until_idle(ENRICHMENT)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,13 +15,14 @@ from outreach.discovery import add_campaign, discover
 from outreach.forms import Claiming, Form
 from outreach.lifecycle import ATTEMPTS
 from outreach.monitoring import active_processing, marked_at, stuck_locks
-from outreach.opening import add_claim_columns
+from outreach.opening import Purpose, opened
 from outreach.outcomes import finish, put_back
 from outreach.service import Service
-from outreach.stages import AI_DESCRIPTION, ENRICHMENT, VETTING
+from outreach.settings import Settings
+from outreach.stages import AI_DESCRIPTION, ENRICHMENT, VETTING, Stage
 from outreach.storm_clock import minutes_pass
 from outreach.storm_rows import fill
-from outreach.tables import discoveries, kept_errors
+from outreach.tables import discoveries, error_texts
 from raceproof import Lost, Released, SetAside, sql
 
 from .conftest import Opening
@@ -35,7 +37,7 @@ async def enriched(service: Service, podcasts: int = 3) -> None:
     store = service.database.store
     await store.move_many(ENRICHMENT.move("share"), where=sql("TRUE"), set={"enrichment_error": None})
     async with service.database.transaction() as (connection, _):
-        await connection.execute(kept_errors.delete())
+        await connection.execute(error_texts.delete())
 
 
 async def error_of(service: Service, key: int) -> str | None:
@@ -54,7 +56,7 @@ async def write_error(service: Service, key: int, text: str | None) -> None:
 
 async def kept(service: Service, key: int) -> list[str]:
     async with service.database.read() as connection:
-        found = select(kept_errors.c.text).where(kept_errors.c.discovery_id == key)
+        found = select(error_texts.c.text).where(error_texts.c.discovery_id == key)
         return list((await connection.execute(found)).scalars())
 
 
@@ -111,7 +113,7 @@ async def test_only_the_holder_can_release(opening: Opening, form: Form) -> None
         [quick] = await _acquire_same(slow.key)
         assert isinstance(await the_note.release_ai_description_lock(slow, "too late"), Lost)
         assert await kept(service, slow.key) == []
-        answer = await finish(service.database, AI_DESCRIPTION, slow, _nothing)
+        answer = await finish(service.database, service.claiming, AI_DESCRIPTION, slow, _nothing)
         assert isinstance(answer, Lost)
         assert isinstance(await the_note.release_ai_description_lock(quick, "HTTPError: 502"), Released)
         assert await error_of(service, quick.key) == "HTTPError: 502"
@@ -241,8 +243,9 @@ async def test_the_two_forms_keep_out_of_each_others_rows(opening: Opening) -> N
         database = service.database
         columns = Claiming(Form.COLUMNS, database.dialect)
         by_marker = await the_note.acquire_ai_description_work_batch(limit=2)
-        assert await add_claim_columns(database) == ["002_claim_columns"]
-        assert await add_claim_columns(database) == []
+        for done in (("002_claim_columns",), ()):
+            async with opened(Settings(database=service.settings.database), Purpose.MIGRATE) as found:
+                assert found.done == done
         by_columns = await database.store.claim(columns.of(AI_DESCRIPTION), 10, returning=the_note.COLUMNS)
         held = {work.key for work in by_marker}, {work.key for work in by_columns}
         assert held == ({1, 2}, {3, 4})
@@ -251,7 +254,7 @@ async def test_the_two_forms_keep_out_of_each_others_rows(opening: Opening) -> N
         await write_error(service, 3, f"PROCESSING:AI_DESC:{uuid.uuid4()}:{datetime.now(UTC).timestamp()}")
         assert await error_of(service, 3) is None
         for work in (*by_marker, *by_columns):
-            assert (await finish(database, AI_DESCRIPTION, work, _nothing)).won
+            assert (await finish(database, service.claiming, AI_DESCRIPTION, work, _nothing)).won
         row = await database.store.read(AI_DESCRIPTION.lifecycle, 1) or {}
         assert (row["ai_description_status"], row["enrichment_error"]) == ("completed", None)
 
@@ -271,9 +274,10 @@ async def test_a_last_attempt_in_one_form_is_not_set_aside_in_the_other(opening:
             assert row["ai_description_status"] == "in_progress"
             if work.attempt < ATTEMPTS:
                 assert isinstance(
-                    await put_back(database, AI_DESCRIPTION, work, "the model said no"), Released
+                    await put_back(database, service.claiming, AI_DESCRIPTION, work, "the model said no"),
+                    Released,
                 )
-        assert (await finish(database, AI_DESCRIPTION, work, _nothing)).won
+        assert (await finish(database, service.claiming, AI_DESCRIPTION, work, _nothing)).won
 
 
 @BOTH
@@ -325,10 +329,10 @@ def _count(service: Service, seen: list[int], begun: asyncio.Event) -> None:
     working: Any = service.manager._working
     work = working.enrichment
 
-    async def counted(claim: the_note.Work) -> Any:
+    async def counted(stage: Stage, claim: the_note.Work) -> Any:
         seen.append(claim.row["media_id"])
         begun.set()
-        return await work(claim)
+        return await work(stage, claim)
 
     working.enrichment = counted
 
@@ -350,6 +354,33 @@ async def test_a_new_discovery_of_a_podcast_in_work_waits_in_its_line(opening: O
         [work] = await service.database.store.claim(claim, 5, returning=the_note.COLUMNS)
         await discover(service.database, service.fetcher, second, "shipped:deep-soil.xml")
         assert await service.database.store.claim(claim, 5) == []
-        assert (await finish(service.database, ENRICHMENT, work, _nothing)).won
+        assert (await finish(service.database, service.claiming, ENRICHMENT, work, _nothing)).won
         row = await service.database.store.read(ENRICHMENT.lifecycle, 2) or {}
         assert row["enrichment_status"] == "completed"
+
+
+@BOTH
+async def test_a_lock_that_was_taken_over_in_one_form_is_over_in_the_other(
+    opening: Opening, form: Form
+) -> None:
+    """Its fence stood in another column, which the new holder did not touch: the late one could renew, and end the row."""
+    async with opening(form="columns") as service:
+        await enriched(service, 2)
+        database = service.database
+        await write_error(service, 1, "ReadTimeout: before")
+        other_form = next(one for one in Form if one is not form)
+        own = Claiming(form, database.dialect).of(AI_DESCRIPTION)
+        others = Claiming(other_form, database.dialect).of(AI_DESCRIPTION)
+        late = await database.store.claim(own, 2, by="late", returning=the_note.COLUMNS)
+        await minutes_pass(database, 61)
+        if form is Form.MARKER:  # as written before the hour passed
+            late = [replace(one, fence=await error_of(service, int(one.key))) for one in late]
+        other = await database.store.claim(others, 2, by="other", returning=the_note.COLUMNS)
+        assert [one.key for one in other] == [one.key for one in late] == [1, 2]
+        assert [type(one) for one in await database.store.renew(late)] == [Lost, Lost]
+        answer = await finish(database, service.claiming, AI_DESCRIPTION, late[0], _nothing)
+        assert isinstance(answer, Lost)
+        answer = await put_back(database, service.claiming, AI_DESCRIPTION, late[1], "too late")
+        assert isinstance(answer, Lost)
+        assert all(one.won for one in await database.store.release(other))
+        assert [await error_of(service, key) for key in (1, 2)] == ["ReadTimeout: before", None]

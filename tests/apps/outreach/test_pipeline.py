@@ -137,7 +137,7 @@ async def test_what_was_set_aside_can_be_tried_again_and_keeps_its_errors(openin
         assert (await service.database.store.read(ENRICHMENT.lifecycle, 1) or {})[
             "enrichment_status"
         ] == "failed"
-        [answer] = await reviewing.try_again(service.database, "enrichment", [1])
+        [answer] = await reviewing.try_again(service.database, service.claiming, "enrichment", [1])
         assert answer.won
         await run_all(service, 1)
         row = await service.database.store.read(ENRICHMENT.lifecycle, 1) or {}

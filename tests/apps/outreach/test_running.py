@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from outreach.metrics import Metrics
-from outreach.opening import opened
+from outreach.opening import Purpose, opened
 from outreach.service import _scheduler, prepared
 from outreach.settings import Settings
 from outreach.stages import STAGES, Stage
@@ -22,12 +22,15 @@ from .conftest import Opening
 
 async def test_several_instances_start_on_an_empty_database_at_once(url: str) -> None:
     async def start(form: str) -> str:
-        async with opened(Settings(database=url, form=form)) as database, database.read() as connection:
+        async with (
+            opened(Settings(database=url, form=form), Purpose.SERVE) as it,
+            it.database.read() as connection,
+        ):
             found = await connection.execute(text("SELECT count(*) FROM applied_migrations"))
             return f"{form} {found.scalar_one()}"
 
     told = await asyncio.gather(*(start(form) for form in ("columns", "columns", "columns")))
-    assert set(told) == {"columns 2"}
+    assert set(told) == {"columns 4"}
 
 
 async def test_the_migration_keeps_what_is_there(opening: Opening) -> None:
@@ -49,12 +52,12 @@ async def test_a_kind_of_work_is_run_once_by_the_clock_over_all_processes(url: s
     runs: list[tuple[str, str]] = []
 
     async def instance(name: str) -> None:
-        async with prepared(Settings(database=url, instance=name), Metrics()) as service:
+        async with prepared(Settings(database=url, instance=name), Metrics(), Purpose.MIGRATE) as service:
 
             async def run(stage: Stage) -> Any:
                 runs.append((stage.task, name))
 
-            service.manager.run_until_idle = run  # type: ignore[method-assign]
+            service.manager.run_by_the_clock = run  # type: ignore[method-assign]
             await _scheduler(service).run(until_idle=True)
 
     await instance("one")

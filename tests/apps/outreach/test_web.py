@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from outreach import campaign_media_discoveries as the_note
 from outreach.api import outreach_app
 from outreach.discovery import add_campaign, discover
 from outreach.metrics import Metrics
+from outreach.opening import Purpose
 from outreach.service import Service, measure, prepared
 from outreach.settings import Settings
 from outreach.stages import ENRICHMENT
@@ -27,7 +29,7 @@ from .conftest import run_all
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     """The pipeline has run once, and a row is being worked on."""
     told = Settings(database=f"sqlite:///{tmp_path / 'outreach.db'}", rest=0.0)
-    async with prepared(told, Metrics()) as service:
+    async with prepared(told, Metrics(), Purpose.MIGRATE) as service:
         campaign = await add_campaign(
             service.database, "Startups <b>", ["startup", "pricing"], "Founders on pricing."
         )
@@ -102,9 +104,7 @@ async def test_another_origin_changes_nothing(service: Service) -> None:
 
 async def test_with_a_token_nothing_but_health_is_open(service: Service) -> None:
     told = service.settings.model_copy(update={"token": Settings(token="open-sesame-42-and-more").token})
-    guarded = Service(
-        service.database, service.claiming, service.fetcher, service.manager, service.follower, told
-    )
+    guarded = replace(service, settings=told)
     async with client_of(guarded) as client:
         codes = {
             path: (await client.get(path)).status_code
