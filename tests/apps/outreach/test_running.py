@@ -84,8 +84,8 @@ async def test_the_rows_of_a_storm_are_what_they_should_be(opening: Opening) -> 
 
 
 async def test_a_storm_of_two_workers_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Both forms at once, kill -9, a provider that fails; `outreach storm` is the same with more of everything."""
-    code = await blow(Plan(12, 2, 2, "both", "postgres", True), "json")
+    """Markers, kill -9, frozen workers, a provider that fails; `outreach storm` is the same with more of everything."""
+    code = await blow(Plan(16, 2, 2, "marker", "postgres", True), "json")
     told = json.loads(capsys.readouterr().out)
     assert code == 0, [one for one in told["checks"] if not one["holds"]]
     assert told["counts"]["kills"] > 2
