@@ -23,9 +23,10 @@ from bench.measure import Side, interleave
 from bench.result import Comparison, Result, Run, by_rate, by_time
 from bench.tables import open_sqlite
 from bench.world import World
-from raceproof import Lifecycle, Move, bind, claim, connect, move
-from raceproof.schema import Dialect, claim_index_ddl
-from raceproof.spec import Claimable
+from raceproof import Lifecycle, bind, claimable, connect, ddl, move
+from raceproof.declare import Move
+from raceproof.declare.spec import Claimable
+from raceproof.schema import Dialect
 
 BATCH = 10
 WORKERS = 8
@@ -62,7 +63,7 @@ def jobs() -> Jobs:
         start = move(Status.QUEUED, to=Status.RUNNING)
         requeue = move(Status.RUNNING, to=Status.QUEUED)
         finish = move(Status.RUNNING, to=Status.DONE)
-        work = claim(start, lease=LEASE, back=requeue)
+        work = claimable(start, lease=LEASE, back=requeue)
 
     return Jobs(name, Job.work, Job.finish)
 
@@ -86,7 +87,7 @@ def _grown(world: World, name: str, opening: Opening) -> Run:
         small, big = _SIZES[world.scale.name]
         async with AsyncExitStack() as stack:
             sides = [await opening(world, rows, stack) for rows in (big, small)]
-            taken = await interleave(sides, world.scale.rounds, world.scale.turns)
+            taken = await interleave(sides, world.scale.rounds, world.scale.permits)
         bigger, smaller = taken.medians
         told = f"{name} · speed at {_short(big)} ÷ at {_short(small)} rows"
         return [by_time(told, bigger, smaller, round(1 / BIGGEST_COST, 2), each=BATCH)]
@@ -165,7 +166,7 @@ def _table(made: Jobs, number: str, time: str) -> str:
 
 
 def _index(made: Jobs, dialect: Dialect) -> Any:
-    return claim_index_ddl(made.work, dialect)
+    return "\n".join(ddl(made.work, dialect=dialect, only="indexes"))
 
 
 def _drop(world: World, made: Jobs) -> None:
@@ -249,9 +250,7 @@ async def _emptied(world: World, places: list[Any], emptying: Emptying) -> float
     try:
         began = perf_counter()
         async with asyncio.TaskGroup() as group:
-            workers = [
-                group.create_task(emptying(place, made, number)) for number, place in enumerate(places)
-            ]
+            workers = [group.create_task(emptying(place, made, number)) for number, place in enumerate(places)]
         taken = perf_counter() - began
     finally:
         _drop(world, made)

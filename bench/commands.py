@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from raceproof import History, Lifecycle, Move, move
+from raceproof import Lifecycle, move
+from raceproof.declare import History, Move
 
 FIRST_KEY = 10_000_000
 ACTOR = "node-7"

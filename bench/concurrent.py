@@ -59,12 +59,12 @@ def _measured(
     scene: Scene,
     callers: int,
     history: bool,
-    turns: Callable[[range], Iterator[Turn]],
+    permits: Callable[[range], Iterator[Turn]],
 ) -> Run:
     async def run() -> list[Result]:
         async with scene.open(world, history) as crowd:
-            mine, theirs = await rounds(world, crowd, callers, turns)
-        mixed = turns is wander
+            mine, theirs = await rounds(world, crowd, callers, permits)
+        mixed = permits is wander
         costs = [typical([one.cost for one in blocks]) for blocks in (mine, theirs)]
         return [
             by_rate(
@@ -86,15 +86,15 @@ def _measured(
 
 
 async def rounds(
-    world: World, crowd: Crowd, callers: int, turns: Callable[[range], Iterator[Turn]]
+    world: World, crowd: Crowd, callers: int, permits: Callable[[range], Iterator[Turn]]
 ) -> tuple[list[Block], list[Block]]:
     """Blocks of ours and of the reference in turn, each first as often as the other."""
     rows = slices(crowd.table.ours, callers), slices(crowd.table.others, callers)
-    if turns is wander:
+    if permits is wander:
         rows = [own[:_ROWS_OF_A_WANDERER] for own in rows[0]], [own[:_ROWS_OF_A_WANDERER] for own in rows[1]]
     sides = [
-        (crowd.ours, [turns(own) for own in rows[0]], ours.won),
-        (crowd.reference, [turns(own) for own in rows[1]], not_none),
+        (crowd.ours, [permits(own) for own in rows[0]], ours.won),
+        (crowd.reference, [permits(own) for own in rows[1]], not_none),
     ]
     for call, own, moved in sides:
         await block(call, own, moved, world.scale.block / 2, crowd.server)

@@ -32,7 +32,7 @@ def _decided(world: World, name: str, pair: Pair) -> Run:
         scale = world.scale
         with redis.Redis.from_url(world.valkey.url) as client:
             alone = scale.alone if pair in _WITHOUT_PREPARATION else 0.0
-            taken = await interleave(pair(client), scale.rounds, scale.turns, alone, world.valkey)
+            taken = await interleave(pair(client), scale.rounds, scale.permits, alone, world.valkey)
         mine, theirs = taken.medians
         return [by_time(name, mine, theirs, GOAL, taken.costs)]
 
@@ -91,9 +91,7 @@ def _claim_and_finish(batch: int) -> Pair:
         def by_hand(step: int, key: Any) -> Any:
             found: Any = client.evalsha(claiming, 1, index, batch, f"{other.table}:", "node-7", LEASE)
             rows = [f"{other.table}:{one.decode()}" for one, _ in found]
-            return client.evalsha(
-                finishing, 1 + len(rows), index, *rows, *(part for row in found for part in row)
-            )
+            return client.evalsha(finishing, 1 + len(rows), index, *rows, *(part for row in found for part in row))
 
         return [
             Side(ours, _offered(client, made, batch), lambda found: _all_finished(found, batch)),
@@ -145,8 +143,8 @@ def _take_and_mark(client: redis.Redis) -> list[Side]:
     taking, marking = client.script_load(_TAKE_SCRIPT), client.script_load(_MARK_SCRIPT)
 
     def ours(step: int, key: Any) -> Any:
-        turn: Any = db.take_turn(made, key, by="node-7")
-        return db.delivered(turn)
+        permit: Any = db.begin_delivery(made, key, by="node-7")
+        return db.delivered(permit)
 
     def by_hand(step: int, key: Any) -> Any:
         row = f"{other}:{key}"
@@ -225,11 +223,11 @@ def _renew(client: redis.Redis) -> list[Side]:
     lease = Lease(f"bench-{next(_numbers)}")
     other = f"{lease.table}:by-hand-{next(_numbers)}"
     db = bind(client)
-    leading: Any = db.lead(lease, by="node-7")
+    leading: Any = db.acquire_lease(lease, by="node-7")
     client.hset(other, mapping={"holder": "node-7", "epoch": "1", "until": "1"})
     renewing = client.script_load(_RENEW_SCRIPT)
     return [
-        Side(lambda step, key: db.keep_leading(leading), repeat((0, None)), lambda answer: bool(answer.won)),
+        Side(lambda step, key: db.renew_lease(leading), repeat((0, None)), lambda answer: bool(answer.won)),
         Side(
             lambda step, key: client.evalsha(renewing, 1, other, "node-7", "1", "30"),
             repeat((0, None)),

@@ -27,7 +27,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from raceproof import Lifecycle, claim, move
+from raceproof import Lifecycle, claimable, move
 from raceproof.testing.explorer import Connection, Explorer, Limits, World
 
 GOAL = 3000
@@ -83,7 +83,7 @@ class Job(Lifecycle[Status], table="jobs", key="job_id"):
     start = move(Status.QUEUED, to=Status.RUNNING)
     requeue = move(Status.RUNNING, to=Status.QUEUED)
     finish = move(Status.RUNNING, to=Status.DONE)
-    work = claim(start, lease=30, back=requeue)
+    work = claimable(start, lease=30, back=requeue)
 
 
 def plain_sql(world: World) -> None:
@@ -179,9 +179,7 @@ def frontrun(seconds: float) -> Rate:
             total_timeout=seconds,
         )
         taken = watch.taken
-    return Rate(
-        "frontrun · plain SQL", result.num_explored, *taken, "threads, no crashes; equal orders left out"
-    )
+    return Rate("frontrun · plain SQL", result.num_explored, *taken, "threads, no crashes; equal orders left out")
 
 
 def simloom(seconds: float) -> Rate:

@@ -35,7 +35,7 @@ def _measured(world: World, name: str, opening: Opening, sizes: Sequence[int]) -
     async def run() -> list[Result]:
         async with AsyncExitStack() as stack:
             sides = await opening(world, stack)
-            taken = await interleave(sides, world.scale.rounds, world.scale.turns * 2)
+            taken = await interleave(sides, world.scale.rounds, world.scale.permits * 2)
         results = []
         for which, whose in enumerate(("ours", "raw driver")):
             small, *bigger = taken.medians[which::2]

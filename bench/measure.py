@@ -31,7 +31,7 @@ class Side:
     """One of those that take turns."""
 
     call: Call
-    turns: Iterator[tuple[int, Any]]
+    permits: Iterator[tuple[int, Any]]
     moved: Callable[[Any], bool]
     """Whether the answer says that the row was moved."""
     awaits: bool = False
@@ -58,15 +58,15 @@ async def interleave(
         for _ in range(side.warm_up):
             await _timed(side)
     medians: list[list[float]] = [[] for _ in sides]
-    turn = 0
+    permit = 0
     for _ in range(rounds):
         gc.collect()
         taken: list[tuple[list[float], list[float]]] = [([], []) for _ in sides]
         end = perf_counter() + seconds
         while True:
-            turn += 1
+            permit += 1
             for place in range(len(sides)):
-                which = (turn + place) % len(sides)
+                which = (permit + place) % len(sides)
                 step, time = await _timed(sides[which])
                 taken[which][step].append(time)
             if perf_counter() >= end:
@@ -78,7 +78,7 @@ async def interleave(
 
 async def _timed(side: Side) -> tuple[int, float]:
     """Which move it was, and the seconds that it took."""
-    step, key = next(side.turns)
+    step, key = next(side.permits)
     call, awaits = side.call, side.awaits
     began = perf_counter()
     answer = call(step, key)
@@ -110,7 +110,7 @@ class Block:
 
 async def block(
     call: Call,
-    turns: Sequence[Iterator[Turn]],
+    permits: Sequence[Iterator[Turn]],
     moved: Callable[[Any], bool],
     seconds: float,
     server: Server | None,
@@ -130,7 +130,7 @@ async def block(
     meter = start(server)
     end = meter.begun + seconds
     async with asyncio.TaskGroup() as callers:
-        for own in turns:
+        for own in permits:
             callers.create_task(caller(own))
     cost = meter.cost(len(latencies))
     latencies.sort()

@@ -49,7 +49,7 @@ def _measured(world: World, name: str, opening: Opening, way: str) -> Run:
                 Side(peer, walk(rows[2]), not_none),
             ]
             scale = world.scale
-            taken = await interleave(sides, scale.rounds, scale.turns * 1.5, scale.alone, world.postgres)
+            taken = await interleave(sides, scale.rounds, scale.permits * 1.5, scale.alone, world.postgres)
         bound, connected, theirs = taken.medians
         costs = taken.costs
         return [

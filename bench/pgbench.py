@@ -28,15 +28,15 @@ def comparisons(world: World) -> Iterator[Comparison]:
 def _measured(world: World, name: str, history: bool) -> Run:
     async def run() -> list[Result]:
         async with on_postgres(world, history) as crowd:
-            turns = [walk(own) for own in slices(crowd.table.ours, CALLERS[-1])]
+            permits = [walk(own) for own in slices(crowd.table.ours, CALLERS[-1])]
             script = world.folder / f"{crowd.table.table}.pgbench"
             script.write_text(_script(crowd.table, int(world.postgres.version.split(".")[0])))
-            await block(crowd.ours, turns, ours.won, world.scale.block, crowd.server)
+            await block(crowd.ours, permits, ours.won, world.scale.block, crowd.server)
             mine, theirs = [], []
             for number in range(max(1, world.scale.rounds // 2)):
                 if number % 2:
                     theirs.append(await _pgbench(world, script))
-                mine.append((await block(crowd.ours, turns, ours.won, world.scale.block, crowd.server)).rate)
+                mine.append((await block(crowd.ours, permits, ours.won, world.scale.block, crowd.server)).rate)
                 if not number % 2:
                     theirs.append(await _pgbench(world, script))
         return [

@@ -102,9 +102,7 @@ def by_cost(name: str, ours: Sequence[float], reference: Sequence[float]) -> Res
     )
 
 
-def by_latency(
-    name: str, ours: Sequence[float], reference: Sequence[float], goal: float | None = None
-) -> Result:
+def by_latency(name: str, ours: Sequence[float], reference: Sequence[float], goal: float | None = None) -> Result:
     """Seconds that callers waited, told in milliseconds; the ratio is reference ÷ ours, so that more is better."""
     ratios = [theirs / mine for mine, theirs in zip(ours, reference, strict=True)]
     return Result(

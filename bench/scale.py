@@ -9,7 +9,7 @@ class Scale:
 
     name: str
     rounds: int
-    turns: float
+    permits: float
     """How long the callers of one round take turns."""
     block: float
     """How long many callers run before the other side has its block."""
@@ -30,7 +30,7 @@ class Scale:
 FULL = Scale(
     name="full",
     rounds=11,
-    turns=1.2,
+    permits=1.2,
     block=1.2,
     alone=0.5,
     bulk_rounds=11,
@@ -43,7 +43,7 @@ FULL = Scale(
 SHORT = Scale(
     name="short",
     rounds=7,
-    turns=0.35,
+    permits=0.35,
     block=0.5,
     alone=0.3,
     bulk_rounds=5,
@@ -56,7 +56,7 @@ SHORT = Scale(
 SMOKE = Scale(
     name="smoke",
     rounds=1,
-    turns=0.01,
+    permits=0.01,
     block=0.02,
     alone=0.005,
     bulk_rounds=1,

@@ -63,7 +63,7 @@ def _measured(world: World, name: str, opening: Opening, history: bool) -> Run:
                 Side(pair.reference, walk(pair.table.others), not_none, pair.awaits),
             ]
             scale = world.scale
-            taken = await interleave(sides, scale.rounds, scale.turns, scale.alone, pair.server)
+            taken = await interleave(sides, scale.rounds, scale.permits, scale.alone, pair.server)
         goal = GOAL_WITH_HISTORY if history else GOAL
         mine, theirs = taken.medians
         return [by_time(name, mine, theirs, goal, taken.costs)]

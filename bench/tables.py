@@ -24,9 +24,7 @@ _COLUMNS = """
 
 def create_on_postgres(url: str, table: str, rows: int, history: str | None) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            f"CREATE TABLE {table} (cmd_id text NOT NULL, status text NOT NULL, rev bigint NOT NULL)"
-        )
+        connection.execute(f"CREATE TABLE {table} (cmd_id text NOT NULL, status text NOT NULL, rev bigint NOT NULL)")
         connection.execute(
             f"INSERT INTO {table} SELECT ({FIRST_KEY} + i)::text, {_STATUS}, 0 FROM generate_series(0, {rows - 1}) AS i"
         )

@@ -20,9 +20,10 @@ from bench.raw import Call
 from bench.result import Comparison, Result, Run, by_time
 from bench.tables import open_sqlite
 from bench.world import World
-from raceproof import bind, events
-from raceproof.metrics import count_decisions
-from raceproof.tracing import trace_decisions
+from raceproof import bind
+from raceproof.kernel import events
+from raceproof.ops.metrics import count_decisions
+from raceproof.ops.tracing import trace_decisions
 
 _ROWS = 400
 _WAYS = ("metrics", "traces", "a ledger")
@@ -53,12 +54,10 @@ def _measured(world: World, name: str, opening: Opening, way: str) -> Run:
             watched = (
                 Side(noted, walk(ledger.ours), ours.won, awaits)
                 if way == "a ledger"
-                else Side(
-                    _while_told(call, _subscribers(way, stack), awaits), walk(plain.others), ours.won, awaits
-                )
+                else Side(_while_told(call, _subscribers(way, stack), awaits), walk(plain.others), ours.won, awaits)
             )
             sides = [watched, Side(call, walk(plain.ours), ours.won, awaits)]
-            taken = await interleave(sides, world.scale.rounds, world.scale.turns)
+            taken = await interleave(sides, world.scale.rounds, world.scale.permits)
         mine, theirs = taken.medians
         return [by_time(name, mine, theirs)]
 

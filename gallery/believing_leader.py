@@ -4,7 +4,7 @@ import asyncio
 from enum import StrEnum
 
 from gallery.exhibit import Exhibit
-from raceproof import Leading, Lease, Lifecycle, move
+from raceproof import Lease, LeaseGranted, Lifecycle, move
 from raceproof.testing.explorer import Connection, World
 from raceproof.testing.explorer.ground import Tables
 
@@ -35,7 +35,7 @@ EXHIBIT = Exhibit(
         "could check."
     ),
     answer=(
-        "Every term of a leader has an epoch, and the write names it: `where=db.leading_guard(leading)`. A write from "
+        "Every term of a leader has an epoch, and the write names it: `where=db.lease_guard(leading)`. A write from "
         "an older epoch is refused in the same statement. Not promised: that two processes never both believe that "
         "they lead."
     ),
@@ -110,17 +110,17 @@ def guarded(world: World) -> None:
 
     @world.process
     async def instance_1(db: Connection) -> None:
-        leading = await db.lead(controller, by="instance-1")
-        if isinstance(leading, Leading):
-            guard = db.leading_guard(leading)
+        leading = await db.acquire_lease(controller, by="instance-1")
+        if isinstance(leading, LeaseGranted):
+            guard = db.lease_guard(leading)
             await db.move(Pump.switch_on, 1, set={"written_by": "instance-1"}, where=guard)
 
     @world.process
     async def instance_2(db: Connection) -> None:
         await asyncio.sleep(360)
-        leading = await db.lead(controller, by="instance-2")
-        if isinstance(leading, Leading):
-            guard = db.leading_guard(leading)
+        leading = await db.acquire_lease(controller, by="instance-2")
+        if isinstance(leading, LeaseGranted):
+            guard = db.lease_guard(leading)
             await db.move(Pump.switch_off, 1, set={"written_by": "instance-2"}, where=guard)
 
     def by_the_leader(before: Tables, after: Tables) -> bool:
@@ -128,9 +128,7 @@ def guarded(world: World) -> None:
         return before["pump"] == after["pump"] or pump["written_by"] == leader["holder"]
 
     world.change("only the leader switches the pump", by_the_leader)
-    world.sometimes(
-        "taken over", lambda moment: any("took over" in str(told.answer) for _, told in moment.told)
-    )
+    world.sometimes("taken over", lambda moment: any("took over" in str(told.answer) for _, told in moment.told))
 
 
 # gallery: end

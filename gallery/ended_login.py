@@ -66,11 +66,7 @@ def stage(world: World) -> Effect:
 
     def stays(before: Tables, after: Tables) -> object:
         now = {row["session_id"]: row["status"] for row in after["qr_session"]}
-        return all(
-            now[row["session_id"]] == row["status"]
-            for row in before["qr_session"]
-            if row["status"] in TERMINAL
-        )
+        return all(now[row["session_id"]] == row["status"] for row in before["qr_session"] if row["status"] in TERMINAL)
 
     world.change("a login that has ended stays as it is", stays)
     return world.effect("user-scans", lambda _: "a session string")
@@ -86,9 +82,7 @@ async def create_session(db: Connection, new: str) -> None:
                 old,
             )
         await db.execute("UPDATE qr_active SET session_id = ? WHERE user_id = 'ann'", new)
-        await db.execute(
-            "INSERT INTO qr_session (session_id, user_id, status) VALUES (?, 'ann', 'pending')", new
-        )
+        await db.execute("INSERT INTO qr_session (session_id, user_id, status) VALUES (?, 'ann', 'pending')", new)
 
 
 def naive(world: World) -> None:
@@ -102,9 +96,7 @@ def naive(world: World) -> None:
         if status in TERMINAL:
             return
         secret = await user_scans(session)
-        await db.execute(
-            "UPDATE qr_session SET saved = ?, status = 'done' WHERE session_id = ?", secret, session
-        )
+        await db.execute("UPDATE qr_session SET saved = ?, status = 'done' WHERE session_id = ?", secret, session)
 
     @world.process
     async def second_tab(db: Connection) -> None:
@@ -143,9 +135,7 @@ def guarded(world: World) -> None:
 
     world.always(
         "only a login that is done has saved anything",
-        lambda moment: all(
-            row["saved"] is None or row["status"] == "done" for row in moment.rows("qr_session")
-        ),
+        lambda moment: all(row["saved"] is None or row["status"] == "done" for row in moment.rows("qr_session")),
     )
 
 

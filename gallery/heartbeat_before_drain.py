@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from gallery.exhibit import Exhibit
-from raceproof import Claim, Lifecycle, Worker, claim, move
+from raceproof import Claim, Lifecycle, Worker, claimable, move
 from raceproof.testing.explorer import Connection, Limits, World
 from raceproof.testing.explorer.ground import Tables
 
@@ -71,9 +71,7 @@ async def work(db: Connection, label: str) -> None:
 async def beat(db: Connection) -> None:
     while True:
         await asyncio.sleep(10)
-        await db.execute(
-            "UPDATE jobs SET claimed_until = datetime('now', '+30 seconds') WHERE status = 'RUNNING'"
-        )
+        await db.execute("UPDATE jobs SET claimed_until = datetime('now', '+30 seconds') WHERE status = 'RUNNING'")
 
 
 def naive(world: World) -> None:
@@ -106,7 +104,7 @@ class Job(Lifecycle[Status], table="jobs"):
     start = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE, sets="label")
 
-    work = claim(start, lease=30)
+    work = claimable(start, lease=30)
 
 
 def guarded(world: World) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from gallery.exhibit import Exhibit
-from raceproof import Arrival, Inbox
+from raceproof import Inbox
+from raceproof.inbox import Arrival
 from raceproof.testing.explorer import Call, Connection, Effect, Limits, Moment, World
 
 EXHIBIT = Exhibit(

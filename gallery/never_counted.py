@@ -4,7 +4,7 @@ import asyncio
 from enum import StrEnum
 
 from gallery.exhibit import Exhibit
-from raceproof import Lifecycle, claim, move
+from raceproof import Lifecycle, claimable, move
 from raceproof.testing.explorer import Connection, Effect, Limits, World
 
 EXHIBIT = Exhibit(
@@ -87,7 +87,7 @@ class Job(Lifecycle[Status], table="jobs"):
     finish = move(Status.RUNNING, to=Status.DONE)
     give_up = move(Status.QUEUED, Status.RUNNING, to=Status.DEAD)
 
-    work = claim(start, lease=30, attempts="attempts", cap=2, back=requeue, exhausted=give_up)
+    work = claimable(start, lease=30, attempts="attempts", max_attempts=2, back=requeue, dead_letter=give_up)
 
 
 def guarded(world: World) -> None:
@@ -105,7 +105,7 @@ def guarded(world: World) -> None:
                     await db.fail(mine, str(error))
             await asyncio.sleep(31)
 
-    world.sometimes("set aside", lambda moment: moment.row("jobs")["status"] == "DEAD")
+    world.sometimes("dead-lettered", lambda moment: moment.row("jobs")["status"] == "DEAD")
 
 
 # gallery: end

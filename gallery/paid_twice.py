@@ -5,7 +5,8 @@ from contextlib import suppress
 from enum import StrEnum
 
 from gallery.exhibit import Exhibit
-from raceproof import Lifecycle, Marker, claim, move
+from raceproof import Lifecycle, claimable, move
+from raceproof.claims import TextMarker
 from raceproof.testing.explorer import Connection, Effect, World
 from raceproof.testing.explorer.ground import Tables
 
@@ -126,7 +127,7 @@ class Status(StrEnum):
 class Podcast(Lifecycle[Status], table="media"):
     describe = move(Status.NEW, to=Status.DESCRIBED, sets="ai_description")
 
-    work = claim(at=[Status.NEW], lease=3600, form=Marker("ai_error", "AI_DESC"))
+    work = claimable(at=[Status.NEW], lease=3600, form=TextMarker("ai_error", "AI_DESC"))
 
 
 def guarded(world: World) -> None:

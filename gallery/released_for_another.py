@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from gallery.exhibit import Exhibit
-from raceproof import Claim, Lifecycle, claim, move
+from raceproof import Claim, Lifecycle, claimable, move
 from raceproof.testing.explorer import Connection, Effect, Limits, World
 
 EXHIBIT = Exhibit(
@@ -90,7 +90,7 @@ class Counter(Lifecycle[Status], table="counter", key="name", terminal=()):
     take = move(Status.FREE, to=Status.TAKEN)
     advance = move(Status.TAKEN, to=Status.FREE, sets="last")
 
-    use = claim(take, lease=30)
+    use = claimable(take, lease=30)
 
 
 def guarded(world: World) -> None:

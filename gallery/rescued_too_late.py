@@ -4,7 +4,7 @@ import asyncio
 from enum import StrEnum
 
 from gallery.exhibit import Exhibit
-from raceproof import Lifecycle, claim, move
+from raceproof import Lifecycle, claimable, move
 from raceproof.testing.explorer import Connection, World
 from raceproof.testing.explorer.ground import Tables
 
@@ -86,7 +86,7 @@ class Job(Lifecycle[Status], table="jobs"):
     start = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE)
 
-    work = claim(start, lease=60)
+    work = claimable(start, lease=60)
 
 
 def guarded(world: World) -> None:

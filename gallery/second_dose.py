@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from gallery.exhibit import Exhibit
-from raceproof import Delivery, Lifecycle, NotSent, move
+from raceproof import Delivery, Lifecycle, move
+from raceproof.deliveries import NotSent
 from raceproof.testing.explorer import Call, Connection, Effect, EffectRefused, Limits, World
 
 EXHIBIT = Exhibit(
@@ -123,8 +124,8 @@ def guarded(world: World) -> None:
 
     @world.process
     async def service(db: Connection) -> None:
-        async with db.deliver_once(handing_over, "c-1") as turn:
-            if not turn.won:
+        async with db.deliver_once(handing_over, "c-1") as permit:
+            if not permit.won:
                 return
             try:
                 await mqtt("publish")

@@ -1,7 +1,8 @@
 """Two pictures for one prompt: a lock that takes a time-out for a failure."""
 
 from gallery.exhibit import Exhibit
-from raceproof import Delivery, NotSent
+from raceproof import Delivery
+from raceproof.deliveries import NotSent
 from raceproof.testing.explorer import Connection, Effect, EffectRefused, Limits, World
 
 EXHIBIT = Exhibit(
@@ -116,8 +117,8 @@ def guarded(world: World) -> None:
     send_photo = stage(world)
 
     async def deliver(db: Connection) -> None:
-        async with db.deliver_once(picture, "j-1") as turn:
-            if not turn.won:
+        async with db.deliver_once(picture, "j-1") as permit:
+            if not permit.won:
                 return
             try:
                 await send_photo("j-1")

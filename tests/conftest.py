@@ -48,8 +48,7 @@ def pytest_report_header() -> list[str]:
     older = _version(lambda: find_postgres(16) / "postgres")
     return [
         f"servers: PostgreSQL {newest} and {older}, Valkey {_version(find_valkey)}",
-        f"drivers: SQLite {sqlite3.sqlite_version}, "
-        + ", ".join(f"{name} {_version(name)}" for name in DRIVERS),
+        f"drivers: SQLite {sqlite3.sqlite_version}, " + ", ".join(f"{name} {_version(name)}" for name in DRIVERS),
     ]
 
 

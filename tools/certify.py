@@ -129,9 +129,7 @@ def _survivors(rows: Rows) -> Rows:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--part", choices=PARTS, action="append", help="only this part; the others are as they were"
-    )
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this part; the others are as they were")
     asked = parser.parse_args()
     kept = DOCS / "certificates.json"
     found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}

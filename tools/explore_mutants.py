@@ -116,8 +116,7 @@ def seen(only: str = "", search: bool = False) -> Iterator[Seen]:
         server = stack.enter_context(postgres())
         keeps = [stack.enter_context(valkey()) for _ in range(2)]
         places = [
-            {"RACEPROOF_EXPLORE_POSTGRES": server.database(), "RACEPROOF_EXPLORE_REDIS": keep.url}
-            for keep in keeps
+            {"RACEPROOF_EXPLORE_POSTGRES": server.database(), "RACEPROOF_EXPLORE_REDIS": keep.url} for keep in keeps
         ]
         pool = stack.enter_context(ThreadPoolExecutor(2))
 

@@ -15,27 +15,31 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, NamedTuple
 
-from raceproof.attempts import start_request
-from raceproof.claims import claim_request
-from raceproof.cli.statements import Shown, statements_of
-from raceproof.deliveries import DeliveryState, Turn, turn_request
-from raceproof.diagram import mermaid
-from raceproof.guard import guard_ddl
-from raceproof.inbox import Inbox, inbox_ddl
-from raceproof.intake import Arrival
-from raceproof.leases import Lease, lease_ddl
-from raceproof.lifecycle import Lifecycle
-from raceproof.lua import constants_of
-from raceproof.migrations import backfill
-from raceproof.moves import PostgresMoves, RedisMoves, SqliteMoves
+from raceproof.attempts.request import start_request
+from raceproof.claims.answers import Claim
+from raceproof.claims.request import claim_request
+from raceproof.declare.lifecycle import Lifecycle
+from raceproof.declare.predicate import EpochGuard
+from raceproof.declare.spec import Spec
+from raceproof.deliveries import DeliveryState, SendPermit
+from raceproof.deliveries.request import send_request
+from raceproof.inbox import Inbox
+from raceproof.inbox.arrival import Arrival
+from raceproof.inbox.program import inbox_ddl
+from raceproof.kernel.lua import constants_of
+from raceproof.kernel.statement import Program, Rows, prepare, source
+from raceproof.leases import Lease
+from raceproof.leases.program import lease_ddl
+from raceproof.moves.postgres import PostgresMoves
+from raceproof.moves.redis import RedisMoves
 from raceproof.moves.request import request
-from raceproof.outcome import Claim
-from raceproof.predicate import EpochGuard
-from raceproof.primitives import Primitives
-from raceproof.schema import attempt_index_ddl, claim_index_ddl, history_ddl
-from raceproof.schema.history import Dialect
-from raceproof.spec import Spec
-from raceproof.statement import Program, Rows, prepare, source
+from raceproof.moves.sqlite import SqliteMoves
+from raceproof.ops.cli.statements import Shown, statements_of
+from raceproof.ops.diagram import mermaid
+from raceproof.programs import Primitives
+from raceproof.schema import Dialect, attempt_index_ddl, claim_index_ddl, history_ddl
+from raceproof.schema.ddl import backfill
+from raceproof.schema.guards import guard_ddl
 from raceproof.testing.packs import PACKS
 from tools import mutate
 
@@ -126,20 +130,19 @@ def _statement(shown: Shown) -> str:
     title = f"-- {shown.name}, {shown.note}" if shown.note else f"-- {shown.name}"
     if shown.keys:
         keys = [f"-- KEYS[{place}] {key}" for place, key in enumerate(shown.keys, 1)]
-        arguments = [
-            f"-- ARGV[{place}] {value or repr('')}" for place, value in enumerate(shown.parameters, 1)
-        ]
+        arguments = [f"-- ARGV[{place}] {value or repr('')}" for place, value in enumerate(shown.parameters, 1)]
         return "\n".join([title, *keys, *arguments, constants_of(shown.text)]).rstrip()
     values = ", ".join(f"{place} {value}" for place, value in enumerate(shown.parameters, 1))
     return "\n".join([title, *([f"-- {values}"] if values else []), f"{shown.text};"])
 
 
-_SHARED = {"moves": ("guards.lua", "leave.lua"), "claims": ("counting.lua",), "leases": ("counting.lua",)}
+_GUARDS, _LEAVE, _COUNTING = ("kernel", "guards.lua"), ("claims", "leave.lua"), ("kernel", "counting.lua")
+_SHARED = {"moves": (_GUARDS, _LEAVE), "claims": (_COUNTING,), "leases": (_COUNTING,)}
 """What a script is made of beside its own file."""
 
 
 def lua(primitive: str = "moves") -> str:
-    shared = [source("raceproof.moves", name) for name in _SHARED.get(primitive, ())]
+    shared = [source(f"raceproof.{package}", name) for package, name in _SHARED.get(primitive, ())]
     return _fence("lua", "".join([*shared, source(f"raceproof.{primitive}", "redis.lua")]))
 
 
@@ -228,13 +231,13 @@ def _claims(primitives: Primitives) -> Iterator[Call]:
         "claim.due": [row],
         "claim.take": [("<job_id>", 1, 1, None)],
         "claim.spent": [row],
-        "claim.set_aside": [("<job_id>", 3, None)],
+        "claim.dead_letter": [("<job_id>", 3, None)],
     }
     if isinstance(primitives.moves, RedisMoves):
-        found = dict.fromkeys(("claim.acquire", "claim.set_aside"), (0, 0))
+        found = dict.fromkeys(("claim.acquire", "claim.dead_letter"), (0, 0))
         found |= {key: [[b"missing"]] for key in ("claim.one", "claim.renew", "claim.give_back")}
     yield Call("claim", claims.acquire(asked), found)
-    yield Call("claim", claims.set_aside(asked), found)
+    yield Call("claim", claims.dead_letter(asked), found)
     yield Call("claim_one", claims.one(asked, "<job_id>"), found)
     yield Call("renew", claims.renew(held, claim.lease, None, "<token>"), found)
     yield Call("fail", claims.give_back(held, [1.0], False, "<reason>", None), found)
@@ -242,27 +245,23 @@ def _claims(primitives: Primitives) -> Iterator[Call]:
     yield Call("offer", claims.offer(claim, [("<job_id>",)]), found)
     if isinstance(primitives.moves, PostgresMoves):
         asked_moves = [request(job.finish, one, set={"result": "<result>"}) for one in held]
-        yield Call(
-            "move_many", primitives.moves.many(asked_moves), found | {"move.fenced": [(1, "RUNNING", None)]}
-        )
+        yield Call("move_many", primitives.moves.many(asked_moves), found | {"move.fenced": [(1, "RUNNING", None)]})
 
 
 def _deliveries(primitives: Primitives) -> Iterator[Call]:
     pictures, deliveries = _declared("pictures"), primitives.deliveries
     for prefix, delivery in (("", pictures.picture), ("receipt:", pictures.receipt)):
-        asked = turn_request(delivery, "<job_id>", by="<by>")
-        turn = Turn(
-            "<job_id>", delivery, asked.parts, "<fence>", "<by>", 1, DeliveryState.SENDING, False, 0.0
-        )
+        asked = send_request(delivery, "<job_id>", by="<by>")
+        permit = SendPermit("<job_id>", delivery, asked.parts, "<fence>", "<by>", 1, DeliveryState.SENDING, False, 0.0)
         found: dict[str, Rows] = {"delivery.look": [("sending", None, None, True, False)]}
-        yield Call(prefix + "take_turn", deliveries.take(asked), found)
+        yield Call(prefix + "begin_delivery", deliveries.take(asked), found)
         for method, state in (
             ("sending", DeliveryState.SENDING),
             ("delivered", DeliveryState.DELIVERED),
             ("not_sent", DeliveryState.FAILED),
             ("uncertain", DeliveryState.UNCERTAIN),
         ):
-            yield Call(prefix + method, deliveries.mark(turn, state, "<error>", None), found)
+            yield Call(prefix + method, deliveries.mark(permit, state, "<error>", None), found)
         yield Call(prefix + "resolve", deliveries.resolve(asked, DeliveryState.DELIVERED, "<error>"), found)
 
 
@@ -286,8 +285,8 @@ def _leases(primitives: Primitives) -> Iterator[Call]:
     if isinstance(primitives.moves, RedisMoves):
         found = {key: [0, b"", b"0", b""] for key in ("lease.acquire", "lease.renew", "lease.release")}
     yield Call("lead", leases.acquire(lease, "<by>", False, False, None), found)
-    yield Call("keep_leading", leases.renew(lease, "<by>", 0, None), found)
-    yield Call("step_down", leases.release(lease, "<by>", 0, None), found)
+    yield Call("renew_lease", leases.renew(lease, "<by>", 0, None), found)
+    yield Call("release_lease", leases.release(lease, "<by>", 0, None), found)
 
 
 def _inbox(primitives: Primitives) -> Iterator[Call]:
@@ -359,7 +358,7 @@ def bench() -> str:
 def cli(*command: str) -> str:
     """The help of the command line, or of one of its commands."""
     done = subprocess.run(
-        [sys.executable, "-c", "from raceproof.cli import main; main()", *command, "--help"],
+        [sys.executable, "-c", "from raceproof.ops.cli import main; main()", *command, "--help"],
         env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",

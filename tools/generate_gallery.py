@@ -177,7 +177,9 @@ def _holds(module: ModuleType, limits: Limits) -> str:
     if verdict.covered.exhausted < limits.deviations or verdict.kind == "failed":
         raise SystemExit(f"{name_of(module)}: it does not hold as far as it says\n{text(verdict)}")
     faults = "" if any(limits.faults) else " without any fault"
-    return f"The explorer agrees: it holds in all schedules{faults} with up to {_counted(limits.deviations, 'deviation')}."
+    return (
+        f"The explorer agrees: it holds in all schedules{faults} with up to {_counted(limits.deviations, 'deviation')}."
+    )
 
 
 def _how(verdict: Verdict) -> str:
@@ -221,9 +223,7 @@ def _options(limits: Limits) -> str:
     usual = Limits()
     names = ("deviations", "crashes", "lost", "errors", "cancels")
     changed = [name for name in names if getattr(limits, name) != getattr(usual, name)]
-    return " ".join(
-        [f"--{name} {getattr(limits, name)}" for name in changed] + [f"--seconds {limits.seconds:g}"]
-    )
+    return " ".join([f"--{name} {getattr(limits, name)}" for name in changed] + [f"--seconds {limits.seconds:g}"])
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
@@ -285,9 +285,7 @@ def main(*arguments: str) -> None:
     if "--check" in arguments:
         stale = [path for path, content in pages(kept()).items() if _read(path) != content]
         if stale:
-            raise SystemExit(
-                "stale, run `make docs`: " + ", ".join(str(path.relative_to(ROOT)) for path in stale)
-            )
+            raise SystemExit("stale, run `make docs`: " + ", ".join(str(path.relative_to(ROOT)) for path in stale))
         return
     FOLDER.mkdir(exist_ok=True)
     for path, content in pages(certificates(anew="--anew" in arguments)).items():

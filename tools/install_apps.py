@@ -113,9 +113,7 @@ def refused(command: Started, bin: Path, home: Path) -> None:
     )
     if done.returncode == 0 or "Traceback" in done.stderr or "pip install" not in done.stderr:
         raise SystemExit(f"{command.app} without its server: exit {done.returncode}\n{done.stderr[-2000:]}")
-    print(
-        f"{command.app}: without its extra, exit {done.returncode}: {done.stderr.strip()[:150]}", flush=True
-    )
+    print(f"{command.app}: without its extra, exit {done.returncode}: {done.stderr.strip()[:150]}", flush=True)
 
 
 def start(command: Started, bin: Path, home: Path) -> None:

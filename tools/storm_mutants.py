@@ -76,9 +76,7 @@ def storm(app: str, args: str, root: Path, folder: Path, seconds: float) -> Run:
     }
     command = [sys.executable, "-m", app, "storm", "--short", "-o", "json", *shlex.split(args)]
     with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=out, stderr=err, start_new_session=True
-        )
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=err, start_new_session=True)
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -118,9 +116,7 @@ def stale(listed: Iterable[Mutant], root: Path) -> list[str]:
     return [one.name for one in listed if one.places(root) != 1]
 
 
-def run_all(
-    listed: Sequence[Mutant], root: Path, seconds: float, baseline: bool = True, tries: int = 2
-) -> int:
+def run_all(listed: Sequence[Mutant], root: Path, seconds: float, baseline: bool = True, tries: int = 2) -> int:
     """Print a line for each; returns the exit code. A storm depends on chance, so a survivor gets another try."""
     began = time.monotonic()
     if baseline and (red := [line for line in map(_clean_line, *_clean_runs(listed, root, seconds)) if line]):
@@ -135,9 +131,7 @@ def run_all(
             took = time.monotonic() - since
             again = attempt < tries and ends != "caught"
             note = f"{ends}, again" if again else ends
-            print(
-                f"{number:3}/{len(listed)}  {mutant.name} [{mutant.check}]: {note} ({took:.0f} s)", flush=True
-            )
+            print(f"{number:3}/{len(listed)}  {mutant.name} [{mutant.check}]: {note} ({took:.0f} s)", flush=True)
             if not again:
                 break
         caught += ends == "caught"
@@ -145,9 +139,7 @@ def run_all(
     return 0 if caught == len(listed) else 1
 
 
-def _clean_runs(
-    listed: Sequence[Mutant], root: Path, seconds: float
-) -> tuple[list[tuple[str, str]], list[Run]]:
+def _clean_runs(listed: Sequence[Mutant], root: Path, seconds: float) -> tuple[list[tuple[str, str]], list[Run]]:
     profiles = list(dict.fromkeys((one.app, one.args) for one in listed))
     runs = []
     for app, args in profiles:
@@ -194,9 +186,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only bugs whose name contains this text")
     parser.add_argument("--list", action="store_true", help="print the list and run nothing")
     parser.add_argument("--seconds", type=float, default=600.0, help="the longest that a storm may take")
-    parser.add_argument(
-        "--tries", type=int, default=2, help="how often a storm may miss a bug but the last time"
-    )
+    parser.add_argument("--tries", type=int, default=2, help="how often a storm may miss a bug but the last time")
     parser.add_argument("--no-baseline", action="store_true", help="skip the storms without a planted bug")
     asked = parser.parse_args()
     listed = chosen(mutants(), asked.app, asked.only)

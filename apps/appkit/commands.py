@@ -67,9 +67,7 @@ def show(rows: Iterable[Mapping[str, Any]], output: str, columns: Iterable[str] 
 
 def log_to_stderr(level: str = "INFO") -> None:
     """One line for each thing that happens; loud libraries are turned down."""
-    logging.basicConfig(
-        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s %(message)s"
-    )
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s %(message)s")
     for name in ("httpx", "httpcore", "aiosqlite", "asyncio", "uvicorn.access", "mqtt"):
         logging.getLogger(name).setLevel(logging.WARNING)
 

@@ -10,9 +10,7 @@ import re
 from collections.abc import Iterable
 
 MISDIRECTED = 421
-_HEADER = re.compile(
-    r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE
-)
+_HEADER = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.IGNORECASE)
 
 
@@ -45,9 +43,7 @@ class Hosts:
 def check_name(name: str) -> str:
     """A name as it is configured, without scheme and port."""
     if not _NAME.fullmatch(name):
-        raise ValueError(
-            f"{name!r} is not the name of a host: write names such as app.example.com, without port"
-        )
+        raise ValueError(f"{name!r} is not the name of a host: write names such as app.example.com, without port")
     return name
 
 

@@ -148,8 +148,10 @@ async def existing(connection: AsyncConnection, tables: Iterable[str]) -> set[st
 
 
 async def _named(connection: AsyncConnection, asked: str, wanted: Iterable[str]) -> list[Any]:
+    if not (wanted := sorted(wanted)):
+        return []
     statement = text(asked).bindparams(bindparam("names", expanding=True))
-    return list((await connection.execute(statement, {"names": sorted(wanted)})).all())
+    return list((await connection.execute(statement, {"names": wanted})).all())
 
 
 def _digest(*texts: str) -> str:

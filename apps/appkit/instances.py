@@ -32,10 +32,7 @@ def named(told: Told, role: str, field: str = "instance") -> Told:
     if field in told.model_fields_set:
         name = str(getattr(told, field))
         if not _take(folder / f"{role}-{name}"):
-            setting = (
-                type(told).model_fields[field].alias
-                or f"{type(told).model_config['env_prefix']}{field}".upper()
-            )
+            setting = type(told).model_fields[field].alias or f"{type(told).model_config['env_prefix']}{field}".upper()
             click.echo(
                 f"another process runs as {name!r} in {told.folder}: give each its own {setting}, or set none",
                 err=True,

@@ -10,13 +10,14 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from appkit.commands import Unusable
 from appkit.installed import RECORD, Installed, invalid_indexes, look, remember
+from raceproof import ddl
 
 WORDS = {
     "postgres": {
@@ -51,6 +52,11 @@ Folders = Path | Sequence[Path]
 """Where migrations are; those of several folders are applied in the order of their names."""
 OwnTables = Callable[[str], Iterable[str]]
 """Given a dialect, DDL that may run again and again: the library's tables, guards and indexes."""
+
+
+def guards(*lifecycles: Any, dialect: Any) -> list[str]:
+    """The triggers of each lifecycle as one script, so that no write comes between the old ones and the new ones."""
+    return ["\n".join(ddl(one, dialect=dialect, only="guards")) for one in lifecycles]
 
 
 async def installed(engine: AsyncEngine, folder: Folders, own: OwnTables) -> Installed:
@@ -167,9 +173,7 @@ async def _apply(engine: AsyncEngine, name: str, script: str, dialect: str) -> b
             "CREATE TABLE IF NOT EXISTS applied_migrations (name text PRIMARY KEY, applied_at {moment} NOT NULL)",
             dialect,
         )
-        found = await connection.execute(
-            text("SELECT 1 FROM applied_migrations WHERE name = :name"), {"name": name}
-        )
+        found = await connection.execute(text("SELECT 1 FROM applied_migrations WHERE name = :name"), {"name": name})
         if found.first():
             return False
         await run_script(connection, script, dialect)

@@ -69,9 +69,7 @@ class Report:
         if self.violated:
             if self.kept is None:
                 self.kept = Path(tempfile.mkdtemp(prefix=f"{self.name}-storm-failed-"))
-            shutil.copytree(
-                folder, self.kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("compiled", "*.sock")
-            )
+            shutil.copytree(folder, self.kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("compiled", "*.sock"))
 
     async def keep_database(self, url: str, folder: Path) -> None:
         """Write each table of a PostgreSQL database to folder/database, if anything is violated; see `keep`.
@@ -85,8 +83,7 @@ class Report:
         """Print it; returns the exit code."""
         if output == "json":
             checks = [
-                {"name": one.name, "check": one.what, "holds": one.holds, "detail": one.detail}
-                for one in self.checks
+                {"name": one.name, "check": one.what, "holds": one.holds, "detail": one.detail} for one in self.checks
             ]
             told = {"storm": self.name, "counts": self.counts, "checks": checks, "kept": self.kept}
             click.echo(json.dumps(told, default=str, indent=2))
@@ -129,9 +126,7 @@ async def dump_tables(url: str, folder: Path) -> None:
 class Instance:
     """A process of the application, which can be killed and begun again; its output goes to a file."""
 
-    def __init__(
-        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
-    ) -> None:
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
         self._command = [sys.executable, "-m", *command]
@@ -194,9 +189,7 @@ class Instance:
             return -9
 
     def tail(self, lines: int = 15) -> str:
-        return (
-            "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
-        )
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
 
 
 def _die_with_parent() -> None:
@@ -257,11 +250,11 @@ class Instances:
         goes on, it still believes in what it held.
         """
         choose = random.Random(seed)
-        for turn in count():
+        for permit in count():
             await asyncio.sleep(every * choose.uniform(0.6, 1.4))
             victim = victims[self.kills % len(victims)] if in_turn else choose.choice(victims)
             up = is_up is None or await until(lambda one=victim: is_up(one), SLOW_START)
-            if pause and turn % 2:
+            if pause and permit % 2:
                 await victim.pause(pause)
                 self.pauses += 1
                 continue

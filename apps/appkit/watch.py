@@ -50,9 +50,7 @@ class Watch:
         finally:
             self._drop()
 
-    async def answer(
-        self, work: Callable[[], Awaitable[Result]], begun: Callable[[], bool] = lambda: False
-    ) -> Result:
+    async def answer(self, work: Callable[[], Awaitable[Result]], begun: Callable[[], bool] = lambda: False) -> Result:
         """What the work returns; raises `Unavailable` if the database goes away before, and nothing was `begun`."""
         if self.reason:
             raise Unavailable(self.reason)

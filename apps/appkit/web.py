@@ -21,8 +21,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from appkit.hosts import MISDIRECTED, Hosts
 from appkit.loops import Loops
 from appkit.watch import Unavailable, is_unavailable
-from raceproof import count_decisions
-from raceproof.intake import BadJson, parse
+from raceproof.ops.metrics import count_decisions
+from raceproof.webhooks import BadJson, parse
 
 log = logging.getLogger("appkit.web")
 
@@ -75,9 +75,7 @@ def web_app(
     @app.exception_handler(RequestValidationError)
     async def unprocessable(_: Request, error: RequestValidationError) -> Response:
         problems = [{"where": list(map(str, one["loc"])), "problem": one["msg"]} for one in error.errors()]
-        return JSONResponse(
-            {"error": "the request is not as it should be", "problems": problems}, status_code=422
-        )
+        return JSONResponse({"error": "the request is not as it should be", "problems": problems}, status_code=422)
 
     return app
 
@@ -113,11 +111,7 @@ class Available:
                 raise
             over = True
             log.warning("503: %s", type(error).__name__)
-            why = (
-                str(error)
-                if isinstance(error, Unavailable)
-                else f"the database is away: {type(error).__name__}"
-            )
+            why = str(error) if isinstance(error, Unavailable) else f"the database is away: {type(error).__name__}"
             await _refuse(503, f"{why}; ask again in a moment", send, [(b"retry-after", b"1")])
 
 
@@ -245,11 +239,7 @@ def event_stream(events: AsyncIterable[tuple[str, dict[str, Any]]]) -> Streaming
     async def lines() -> AsyncIterator[str]:
         yield "retry: 1000\n\n"
         async for number, data in events:
-            yield (
-                f"id: {number}\ndata: {json.dumps(data, default=str, ensure_ascii=False)}\n\n"
-                if data
-                else ": \n\n"
-            )
+            yield (f"id: {number}\ndata: {json.dumps(data, default=str, ensure_ascii=False)}\n\n" if data else ": \n\n")
 
     # nginx keeps what a stream says to itself unless it is asked not to
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -16,8 +16,8 @@ from devices.metrics import Metrics
 from devices.reading import Follower, all_nodes, counts, newest_refused, one_command, page_of_commands
 from devices.service import Service
 from devices.submitting import Declined, UnknownCommand, Wanted
-from raceproof import svg
-from raceproof.intake import BadJson, parse
+from raceproof.ops.diagram import svg
+from raceproof.webhooks import BadJson, parse
 
 HERE = Path(__file__).parent
 CommandId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
@@ -202,9 +202,7 @@ def _pages(service: Service, follower: Follower) -> APIRouter:
 
     @pages.get("/nodes.html")
     async def nodes() -> Response:
-        return await render(
-            "nodes.html", nodes=await all_nodes(database), refused=await newest_refused(database)
-        )
+        return await render("nodes.html", nodes=await all_nodes(database), refused=await newest_refused(database))
 
     @pages.get("/lifecycle.svg")
     async def lifecycle() -> Response:

@@ -76,9 +76,7 @@ def _trouble(text: str) -> "Trouble":
 
 @main.command()
 @click.option("--nodes", default=20, show_default=True, type=click.IntRange(1, 2000))
-@click.option(
-    "--trouble", default="", help="drop=0.1,duplicate=0.2,reorder=0.1,reboot=0.01,offline=0.01,… or `storm`."
-)
+@click.option("--trouble", default="", help="drop=0.1,duplicate=0.2,reorder=0.1,reboot=0.01,offline=0.01,… or `storm`.")
 def simulate(nodes: int, trouble: str) -> None:
     """Run nodes without hardware, on the broker of the settings."""
     from devices.serving import simulated
@@ -96,9 +94,7 @@ def _client(told: Settings, url: str | None) -> "httpx.AsyncClient":
     return httpx.AsyncClient(base_url=base, headers=headers, timeout=30, trust_env=False)
 
 
-url_option = click.option(
-    "--url", help="Where the service is; by default where DEVICES_HOST and DEVICES_PORT say."
-)
+url_option = click.option("--url", help="Where the service is; by default where DEVICES_HOST and DEVICES_PORT say.")
 
 
 @main.command()
@@ -122,9 +118,7 @@ def submit(**told: Any) -> None:
 
 
 async def _submit(defaults: Settings, told: dict[str, Any]) -> int:
-    wanted = {
-        name: told[name] for name in ("cmd_id", "node", "channel", "cmd", "params", "valid_for", "urgent")
-    }
+    wanted = {name: told[name] for name in ("cmd_id", "node", "channel", "cmd", "params", "valid_for", "urgent")}
     async with _client(defaults, told["url"]) as client:
         answer = await _ask(client.post("/commands", json=wanted))
         if answer is None:
@@ -159,9 +153,7 @@ async def _watch(client: "httpx.AsyncClient", cmd_id: str, output: str) -> int:
         try:
             headers = {"Last-Event-ID": last} if last else {}
             patience = httpx.Timeout(30, read=60)
-            async with client.stream(
-                "GET", f"/commands/{cmd_id}/events", headers=headers, timeout=patience
-            ) as stream:
+            async with client.stream("GET", f"/commands/{cmd_id}/events", headers=headers, timeout=patience) as stream:
                 away_since = None
                 if stream.is_error:
                     await stream.aread()

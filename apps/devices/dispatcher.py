@@ -21,7 +21,9 @@ from devices.messages import Topics, signed_command
 from devices.publisher import NoAcknowledgement, Publisher
 from devices.settings import Settings
 from devices.tables import commands, doubts, evidence, nodes
-from raceproof import Claim, Failure, NotSent, NoTurn, Turn, Worker
+from raceproof import Claim, SendPermit, SendRefused, Worker
+from raceproof.deliveries import NotSent
+from raceproof.run import Failure
 
 log = logging.getLogger("devices.dispatcher")
 
@@ -47,7 +49,7 @@ class Dispatcher:
             finish=Command.sent,
             by=self._settings.instance,
             parallel=self._settings.parallel,
-            most=10 * self._settings.parallel,
+            max_batch=10 * self._settings.parallel,
             poll=0.5,
             drain=self._settings.drain,
             returning=["node", "channel", "cmd", "params", "publish_state"],
@@ -61,26 +63,26 @@ class Dispatcher:
         try:
             async with self._db.deliver_once(
                 publish, claim.key, by=self._settings.instance, probe=self._probe, returning=["permit"]
-            ) as turn:
-                if isinstance(turn, Turn):
-                    await self._publish(claim, turn, int(began))
+            ) as permit:
+                if isinstance(permit, SendPermit):
+                    await self._publish(claim, permit, int(began))
                     return
         except NotSent as error:
             await mark_command_send_failed(claim, str(error), db=self._db)
             raise Failure(str(error)) from error
         except NoAcknowledgement as error:
             raise Failure(str(error)) from error
-        if not isinstance(turn, NoTurn):
-            raise Failure(str(turn))
-        if turn.state == "uncertain":
+        if not isinstance(permit, SendRefused):
+            raise Failure(str(permit))
+        if permit.state == "uncertain":
             await self._db.move(Permit.withdraw, claim.key, set={"why": FORGOTTEN, "line": None})
             raise Failure(FORGOTTEN)
-        if turn.state != "delivered":
-            raise Failure(str(turn), delay=1.0)
+        if permit.state != "delivered":
+            raise Failure(str(permit), delay=1.0)
 
-    async def _publish(self, claim: Claim[Any, Any], turn: Turn, ts: int) -> None:
+    async def _publish(self, claim: Claim[Any, Any], permit: SendPermit, ts: int) -> None:
         """`ts` is from before the turn: if this instance sleeps on the way, nodes refuse what it publishes when it wakes."""
-        if turn.row["permit"] != "ALLOWED":
+        if permit.row["permit"] != "ALLOWED":
             raise NotSent("its permit was withdrawn meanwhile")
         row = claim.row
         payload = signed_command(
@@ -101,15 +103,13 @@ class Dispatcher:
         async with self._database.read() as connection:
             await connection.execute(insert.from_select(["cmd_id", "since"], tried).on_conflict_do_nothing())
 
-    async def _probe(self, turn: Turn) -> bool | None:
+    async def _probe(self, permit: SendPermit) -> bool | None:
         """An earlier try may have arrived: True, it has; False, to send it again is harmless; None, nobody can tell."""
         async with self._database.read() as connection:
-            if (
-                await connection.execute(select(evidence.c.number).where(evidence.c.cmd_id == turn.key))
-            ).first():
+            if (await connection.execute(select(evidence.c.number).where(evidence.c.cmd_id == permit.key))).first():
                 return True
             tried = select(doubts.c.since, commands.c.publishing_at, nodes.c.booted_at).where(
-                commands.c.cmd_id == turn.key
+                commands.c.cmd_id == permit.key
             )
             joined = commands.join(doubts, doubts.c.cmd_id == commands.c.cmd_id)
             joined = joined.outerjoin(nodes, nodes.c.path == commands.c.node)

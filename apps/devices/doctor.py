@@ -14,7 +14,8 @@ from devices.service import MIGRATIONS
 from devices.settings import EMBEDDED, Settings, broker_options
 from devices.submitting import DOUBTFUL
 from devices.tables import commands, evidence, nodes, own_tables, refused_responses
-from raceproof import asweep
+from raceproof.ops.sweep import sweep
+from raceproof.ops.verify import verify
 
 
 async def examine(settings: Settings, output: str, fix: bool) -> int:
@@ -31,7 +32,7 @@ async def _findings(settings: Settings, fix: bool) -> Any:
         async with opened as database:
             yield _fine("database", database.dialect)
             for lifecycle in (Command, Permit, Node):
-                for found in await database.store.verify(lifecycle):
+                for found in await verify(database.store, lifecycle):
                     if found.level != "ok":
                         yield _problem(f"declaration of {lifecycle.__name__}", found.what, found.repair)
             async with database.read() as connection:
@@ -39,14 +40,10 @@ async def _findings(settings: Settings, fix: bool) -> Any:
                     number = (await connection.execute(statement)).scalar_one()
                     yield _problem(check, f"{number}", repair) if number else _fine(check, "none")
             if fix:
-                swept = await asweep(database.store, Command)
-                yield _fine(
-                    "swept", ", ".join(f"{one.work}: {one.number}" for one in swept) or "nothing to do"
-                )
+                swept = await sweep(database.store, Command)
+                yield _fine("swept", ", ".join(f"{one.work}: {one.number}" for one in swept) or "nothing to do")
     except Exception as error:  # what a driver says may carry a DSN
-        yield _problem(
-            "database", type(error).__name__, "look at DEVICES_DATABASE, and whether the server is up"
-        )
+        yield _problem("database", type(error).__name__, "look at DEVICES_DATABASE, and whether the server is up")
 
 
 async def _broker(settings: Settings) -> dict[str, str]:
@@ -58,9 +55,7 @@ async def _broker(settings: Settings) -> dict[str, str]:
         async with aiomqtt.Client(**broker_options(url), identifier="devices-doctor", timeout=5) as client:
             await client.subscribe(Topics(settings.prefix).kept[0])
     except (aiomqtt.MqttError, OSError) as error:
-        return _problem(
-            "broker", type(error).__name__, "look at DEVICES_BROKER, its login and whether it is up"
-        )
+        return _problem("broker", type(error).__name__, "look at DEVICES_BROKER, its login and whether it is up")
     return _fine("broker", "reached")
 
 

@@ -66,8 +66,7 @@ async def judge(report: Report, opened: Database, simulator: Simulator, happened
         rows = {row["cmd_id"]: dict(row) for row in await _rows(connection, "SELECT * FROM commands")}
         doubtful = {row["cmd_id"] for row in await _rows(connection, "SELECT cmd_id FROM doubts")}
         said = {
-            (row["cmd_id"], row["status"])
-            for row in await _rows(connection, "SELECT cmd_id, status FROM evidence")
+            (row["cmd_id"], row["status"]) for row in await _rows(connection, "SELECT cmd_id, status FROM evidence")
         }
         stored: dict[str, float] = {}
         for row in await _rows(connection, "SELECT body, received_at FROM responses"):
@@ -83,11 +82,7 @@ async def judge(report: Report, opened: Database, simulator: Simulator, happened
     report.counts |= {f"ended at {status}": count for status, count in sorted(statuses.items())}
     report.counts["uncertain at some time"] = len(doubtful)
     report.counts["late answers of commands at TIMEOUT"] = _late(rows, log)
-    waits = [
-        (_moment(row["published_at"]) - _moment(row["made_at"]))
-        for row in rows.values()
-        if row["published_at"]
-    ]
+    waits = [(_moment(row["published_at"]) - _moment(row["made_at"])) for row in rows.values() if row["published_at"]]
     report.counts["p50 from submit to SENT"] = f"{percentile(waits, 0.5):.3f} s"
     report.counts["p99 from submit to SENT"] = f"{percentile(waits, 0.99):.3f} s"
     _check_enough(report, happened, statuses, log)
@@ -128,11 +123,7 @@ def _check_rows(
     last: dict[str, str] = {}
     for one in moves:
         sources, target = NOTE.get(one["move"], (set(), ""))
-        if (
-            one["before"] not in sources
-            or one["after"] != target
-            or last.get(one["key"], "QUEUED") != one["before"]
-        ):
+        if one["before"] not in sources or one["after"] != target or last.get(one["key"], "QUEUED") != one["before"]:
             against.append(f"{one['key']}: {one['move']} from {one['before']} to {one['after']}")
         last[one["key"]] = one["after"]
     against += [
@@ -153,9 +144,7 @@ def _check_timeouts(report: Report, rows: dict[str, dict[str, Any]], stored: dic
     contradicted = {key: row for key, row in rows.items() if key.startswith("contradicted-")}
     report.at_least("failed sends that their nodes contradict", 3, len(contradicted))
     kept = [key for key, row in contradicted.items() if not str(row["why"]).startswith("the node says")]
-    report.check(
-        "an answer withdraws the permit of a failed send", not kept, _some(kept), "evidence-withdraws-permit"
-    )
+    report.check("an answer withdraws the permit of a failed send", not kept, _some(kept), "evidence-withdraws-permit")
 
 
 def _check_nodes(
@@ -167,8 +156,13 @@ def _check_nodes(
     moves: list[dict[str, Any]],
     log: list[Entry],
 ) -> None:
-    arrivals = _by_command(log, "arrived")
-    taken = _by_command(log, "taken")
+    arrivals: dict[str, list[Entry]] = defaultdict(list)
+    taken: dict[str, list[Entry]] = defaultdict(list)
+    for one in log:
+        if one.kind == "arrived":
+            arrivals[one.cmd_id].append(one)
+        elif one.kind == "taken":
+            taken[one.cmd_id].append(one)
     unkept = {(one.cmd_id, one.status) for one in log if one.kind == "gave" and one.cmd_id in rows} - said
     report.check(
         "every response that the broker took is evidence",
@@ -177,10 +171,8 @@ def _check_nodes(
         "responses-kept",
     )
     twice = {key for key, times in taken.items() if len(times) > 1} - doubtful
-    report.check(
-        "executed twice only what is reported as uncertain", not twice, _some(twice), "executed-once"
-    )
-    again = {key for key in happened.in_doubt if len(taken.get(key, ())) > 1}
+    report.check("executed twice only what is reported as uncertain", not twice, _some(twice), "executed-once")
+    again = {key for key in happened.in_doubt if len(taken[key]) > 1}
     report.check(
         "a doubtful command is not sent to a node that has booted since",
         not again,
@@ -204,22 +196,11 @@ def _check_nodes(
     arrived = [
         key
         for key, at in failed.items()
-        if key not in doubtful and any(one.ts + 1 < at and one.at < at for one in arrivals.get(key, ()))
+        if key not in doubtful and any(one.ts + 1 < at and one.at < at for one in arrivals[key])
     ]
-    report.check(
-        "a send that is called failed did not arrive", not arrived, _some(arrived), "failed-did-not-arrive"
-    )
+    report.check("a send that is called failed did not arrive", not arrived, _some(arrived), "failed-did-not-arrive")
     report.check(*_stopped(happened, taken, arrivals))
     report.check(*_ordered(happened, taken))
-
-
-def _by_command(log: list[Entry], kind: str) -> dict[str, list[Entry]]:
-    """The entries of one kind by command, in their order; a command without any is not there."""
-    found: dict[str, list[Entry]] = {}
-    for one in log:
-        if one.kind == kind:
-            found.setdefault(one.cmd_id, []).append(one)
-    return found
 
 
 def _stopped(
@@ -279,7 +260,5 @@ async def _rows(connection: AsyncConnection, statement: str) -> list[dict[str, A
 
 async def submit_to_sent(connection: AsyncConnection) -> list[float]:
     """Seconds that each command took until the broker had it."""
-    rows = await _rows(
-        connection, "SELECT made_at, published_at FROM commands WHERE published_at IS NOT NULL"
-    )
+    rows = await _rows(connection, "SELECT made_at, published_at FROM commands WHERE published_at IS NOT NULL")
     return [_moment(row["published_at"]) - _moment(row["made_at"]) for row in rows]

@@ -7,19 +7,10 @@ executed it keeps it from being sent again (D5).
 
 from enum import StrEnum
 
-from raceproof import (
-    Backoff,
-    Columns,
-    Delivery,
-    History,
-    Inbox,
-    Lifecycle,
-    Schedules,
-    claim,
-    column,
-    move,
-    sql,
-)
+from raceproof import Backoff, Delivery, Inbox, Lifecycle, claimable, column, move, sql
+from raceproof.claims import ClaimColumns
+from raceproof.declare import History
+from raceproof.run import Schedules
 
 
 class Status(StrEnum):
@@ -64,24 +55,20 @@ class Command(
     ack = move(Status.QUEUED, Status.SENT, to=Status.ACK, stamp="ack_at")
     done = move(*OPEN, to=Status.DONE, stamp="ended_at", sets=("duration_ms", "result_code"))
     no_effect = move(*OPEN, to=Status.NO_EFFECT, stamp="ended_at", sets="duration_ms")
-    failed = move(
-        *OPEN, to=Status.ERROR, stamp="ended_at", sets=("error_code", "error_message", "result_code")
-    )
-    invalid = move(
-        *OPEN, to=Status.INVALID, stamp="ended_at", sets=("error_code", "error_message", "result_code")
-    )
+    failed = move(*OPEN, to=Status.ERROR, stamp="ended_at", sets=("error_code", "error_message", "result_code"))
+    invalid = move(*OPEN, to=Status.INVALID, stamp="ended_at", sets=("error_code", "error_message", "result_code"))
     busy = move(*OPEN, to=Status.BUSY, stamp="ended_at", sets=("error_code", "error_message", "result_code"))
     timeout = move(*OPEN, to=Status.TIMEOUT, stamp="ended_at")
     send_failed = move(Status.QUEUED, to=Status.SEND_FAILED, sets="error_message")
 
-    dispatch = claim(
+    dispatch = claimable(
         at=WAITING,
         lease=DISPATCH_LEASE,
-        form=Columns(),
+        form=ClaimColumns(),
         order_by=("rank", "number"),
-        serial="line",
+        ordering_key="line",
         attempts="claims",
-        after="rests_until",
+        not_before="rests_until",
         backoff=Backoff(0.5, 20.0),
         where=[
             column("permit") == "ALLOWED",
@@ -134,9 +121,7 @@ class Presence(StrEnum):
     ONLINE = "ONLINE"
 
 
-class Node(
-    Lifecycle[Presence], table="nodes", key="path", column="state", initial=tuple(Presence), terminal=()
-):
+class Node(Lifecycle[Presence], table="nodes", key="path", column="state", initial=tuple(Presence), terminal=()):
     """A node, by its last will and its heartbeats."""
 
     appear = move(Presence.OFFLINE, to=Presence.ONLINE, stamp="changed_at")

@@ -26,7 +26,10 @@ from devices.messages import Malformed, Response, Topics, read_response
 from devices.metrics import Metrics
 from devices.presence import Presences
 from devices.tables import commands, evidence, refused_responses
-from raceproof import Arrival, AsyncStore, Claim, Finished, Move, Worker
+from raceproof import AsyncStore, Claim, Worker
+from raceproof.declare import Move
+from raceproof.inbox import Arrival
+from raceproof.run import Finished
 
 log = logging.getLogger("devices.listener")
 
@@ -184,9 +187,7 @@ class Listener:
             self._metrics.responses.labels(one.response.status, outcome).inc()
         return [None] * len(claims)
 
-    async def _mark_all(
-        self, connection: AsyncConnection, db: AsyncStore, heard: Sequence[Heard]
-    ) -> list[str]:
+    async def _mark_all(self, connection: AsyncConnection, db: AsyncStore, heard: Sequence[Heard]) -> list[str]:
         ids = [one.response.cmd_id for one in heard]
         asked = await connection.execute(
             select(commands.c.cmd_id, commands.c.node, commands.c.channel).where(commands.c.cmd_id.in_(ids))
@@ -213,10 +214,7 @@ class Listener:
                 await _keep_refused(connection, one.topic, one.body, REFUSED[outcomes[one]])
         late = [one for one in genuine if outcomes[one] == "late"]
         if late:
-            why = {
-                one.response.cmd_id: {"why": f"the node says {one.response.status}", "line": None}
-                for one in late
-            }
+            why = {one.response.cmd_id: {"why": f"the node says {one.response.status}", "line": None} for one in late}
             await db.move_many(Permit.withdraw, why, by="listener")
         return [outcomes[one] for one in heard]
 
@@ -248,9 +246,7 @@ class Listener:
 async def _keep_refused(connection: AsyncConnection, topic: str, body: bytes, why: str) -> None:
     log.warning("a message on %r is refused: %s", topic[:200], why)
     await connection.execute(
-        insert(refused_responses).values(
-            topic=topic[:200], why=why, body=body[:KEPT_BYTES], at=store_now(connection)
-        )
+        insert(refused_responses).values(topic=topic[:200], why=why, body=body[:KEPT_BYTES], at=store_now(connection))
     )
 
 

@@ -8,7 +8,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from devices.lifecycle import Command, Status
-from raceproof import Answer, AsyncStore, Claim, Move
+from raceproof import AsyncStore, Claim
+from raceproof.declare import Move
+from raceproof.moves import Answer
 
 _store: ContextVar[AsyncStore] = ContextVar("devices_store")
 
@@ -21,9 +23,7 @@ def use(db: AsyncStore) -> None:
     _store.set(db)
 
 
-async def mark_command_sent(
-    cmd_id: CommandKey, allow_resend: bool = True, *, db: AsyncStore | None = None
-) -> Marked:
+async def mark_command_sent(cmd_id: CommandKey, allow_resend: bool = True, *, db: AsyncStore | None = None) -> Marked:
     """The broker has it. From QUEUED, and from SEND_FAILED unless that is forbidden."""
     return await _mark(Command.sent if allow_resend else Command.sent_first, cmd_id, {}, db)
 
@@ -103,8 +103,6 @@ def _error(code: str | None, message: str | None, result: int | None) -> dict[st
     return {"error_code": code, "error_message": message, "result_code": result}
 
 
-async def _mark(
-    move: Move[Status], cmd_id: CommandKey, told: dict[str, Any], db: AsyncStore | None
-) -> Marked:
+async def _mark(move: Move[Status], cmd_id: CommandKey, told: dict[str, Any], db: AsyncStore | None) -> Marked:
     given = {name: value for name, value in told.items() if value is not None}
     return await (db or _store.get()).move(move, cmd_id, set=given)

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from raceproof.intake import BadJson, Secret, parse
+from raceproof.webhooks import BadJson, Secret, parse
 
 VERSION = 2
 """Of signed commands. Version 1, without `v`, named neither node nor channel; a node of version 2 refuses it."""

@@ -19,9 +19,7 @@ class Metrics:
         self.responses = Counter(
             "devices_responses_total", "Responses of nodes.", ["status", "outcome"], registry=self.registry
         )
-        self.commands = Gauge(
-            "devices_commands", "Commands that have not ended.", ["status"], registry=self.registry
-        )
+        self.commands = Gauge("devices_commands", "Commands that have not ended.", ["status"], registry=self.registry)
         self.uncertain = Gauge(
             "devices_uncertain",
             "Commands that may have arrived without anybody knowing.",

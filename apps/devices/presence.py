@@ -74,9 +74,7 @@ class Presences:
         if node not in self._heard and len(self._heard) >= MOST_NODES:
             raise Malformed("too many nodes at once")
         heard = self._heard.setdefault(node, Heard())
-        if kind == "lwt" or (
-            kind == "status" and body.strip().lower().strip(b'"') in (b"offline", b"online")
-        ):
+        if kind == "lwt" or (kind == "status" and body.strip().lower().strip(b'"') in (b"offline", b"online")):
             offline = body.strip().lower().strip(b'"') == b"offline"
             if offline and not retained:
                 heard.gone, heard.alive = True, False
@@ -142,9 +140,7 @@ class Presences:
         """Nodes that have not been heard of for too long."""
         async with self._database.read() as connection:
             now = (await connection.execute(select(store_now(connection)))).scalar_one()
-        silent = sql(
-            "t.heard_at < {since}", since=moment_value(self._database, now - timedelta(seconds=self._silence))
-        )
+        silent = sql("t.heard_at < {since}", since=moment_value(self._database, now - timedelta(seconds=self._silence)))
         await self._database.store.move_many(Node.vanish, where=silent, limit=1000)
 
 

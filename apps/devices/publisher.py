@@ -6,7 +6,7 @@ from typing import Any
 import aiomqtt
 
 from appkit.loops import Loop
-from raceproof import NotSent
+from raceproof.deliveries import NotSent
 
 
 class NoAcknowledgement(Exception):

@@ -24,9 +24,7 @@ SILENCE = 15.0
 async def one_command(database: Database, cmd_id: str) -> dict[str, Any] | None:
     """A command with all that is known about it."""
     async with database.read() as connection:
-        row = (
-            (await connection.execute(select(commands).where(commands.c.cmd_id == cmd_id))).mappings().first()
-        )
+        row = (await connection.execute(select(commands).where(commands.c.cmd_id == cmd_id))).mappings().first()
         if row is None:
             return None
         told = shown(row)
@@ -80,11 +78,7 @@ async def page_of_commands(
 
 def needs_a_person() -> ColumnElement[bool]:
     """Held because it may have arrived, or answered after its end."""
-    held = (
-        commands.c.status.in_(WAITING)
-        & commands.c.publish_state.in_(DOUBTFUL)
-        & (commands.c.permit == "WITHDRAWN")
-    )
+    held = commands.c.status.in_(WAITING) & commands.c.publish_state.in_(DOUBTFUL) & (commands.c.permit == "WITHDRAWN")
     answered = select(evidence.c.cmd_id).where(
         evidence.c.cmd_id == commands.c.cmd_id, evidence.c.outcome == "late", evidence.c.status != "ACK"
     )
@@ -93,9 +87,7 @@ def needs_a_person() -> ColumnElement[bool]:
 
 async def _late(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, str]:
     """What nodes said last about commands that had ended."""
-    said = select(evidence.c.cmd_id, evidence.c.status).where(
-        evidence.c.cmd_id.in_(ids), evidence.c.outcome == "late"
-    )
+    said = select(evidence.c.cmd_id, evidence.c.status).where(evidence.c.cmd_id.in_(ids), evidence.c.outcome == "late")
     found = await connection.execute(said.order_by(evidence.c.number))
     return dict(found.all())
 
@@ -161,11 +153,7 @@ class Follower:
                     .order_by(history.c.id)
                     .limit(MOST),
                 )
-                row = (
-                    (await connection.execute(select(commands).where(commands.c.cmd_id == cmd_id)))
-                    .mappings()
-                    .first()
-                )
+                row = (await connection.execute(select(commands).where(commands.c.cmd_id == cmd_id))).mappings().first()
             for one in found:
                 after = one["id"]
                 yield str(after), one

@@ -16,7 +16,7 @@ from typing import Any
 import aiomqtt
 
 from devices.messages import VERSION, WINDOW, Topics, canonical, signature
-from raceproof.intake import BadJson, Secret, parse
+from raceproof.webhooks import BadJson, Secret, parse
 
 REMEMBERED = 128
 MEMORY = 300.0
@@ -195,9 +195,7 @@ class Node:
     def hello(self) -> None:
         """As a node does when it has connected."""
         self.said(self._topics.about(self.path, "lwt"), b"online")
-        self.said(
-            self._topics.about(self.path, "node_hello"), json.dumps({"fw": "sim", "node": self.path}).encode()
-        )
+        self.said(self._topics.about(self.path, "node_hello"), json.dumps({"fw": "sim", "node": self.path}).encode())
 
     def beat(self) -> None:
         if time.monotonic() >= self.offline_until:
@@ -232,23 +230,17 @@ class Node:
 
     def _refuse(self, where: str, cmd_id: str, problem: str) -> None:
         self.executed.refused[problem] += 1
-        self.said(
-            where, self._response(cmd_id, "ERROR", error_code=problem, error_message="the node refuses it")
-        )
+        self.said(where, self._response(cmd_id, "ERROR", error_code=problem, error_message="the node refuses it"))
 
     def _outcome(self, cmd_id: str, cmd: str) -> bytes:
         chance = self._chance.random()
         if chance < self._trouble.overcurrent:
-            return self._response(
-                cmd_id, "ERROR", error_code="overcurrent", error_message="the pump draws too much"
-            )
+            return self._response(cmd_id, "ERROR", error_code="overcurrent", error_message="the pump draws too much")
         if chance < self._trouble.overcurrent + self._trouble.no_flow:
             return self._response(cmd_id, "ERROR", error_code="no_flow", error_message="nothing flows")
         if cmd == "test_sensor" and chance > 0.9:
             return self._response(cmd_id, "NO_EFFECT")
-        return self._response(
-            cmd_id, "DONE", details={"duration_ms": self._chance.randrange(5, 500), "result_code": 0}
-        )
+        return self._response(cmd_id, "DONE", details={"duration_ms": self._chance.randrange(5, 500), "result_code": 0})
 
     async def _say(self, where: str, response: bytes) -> None:
         trouble, chance = self._trouble, self._chance

@@ -81,9 +81,7 @@ async def _ours(url: str, broker: str, number: int) -> tuple[float, list[float]]
     async with running(settings, broker, Loops(), Metrics()) as (service, _):
 
         async def one(place: int) -> None:
-            await service.submitting.submit(
-                Wanted(nodes[place % NODES], "pump", "dose", {"ml": 5}, f"c-{place}")
-            )
+            await service.submitting.submit(Wanted(nodes[place % NODES], "pump", "dose", {"ml": 5}, f"c-{place}"))
             places.release()
 
         async def all_sent() -> bool:

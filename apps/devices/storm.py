@@ -29,8 +29,8 @@ from devices.service import MIGRATIONS
 from devices.settings import broker_options
 from devices.simulator import STORM, Simulator, paths
 from devices.tables import commands, own_tables
-from raceproof.intake import Secret
 from raceproof.testing import MqttServer, mqtt, postgres
+from raceproof.webhooks import Secret
 
 CHANNELS = ("pump", "relay")
 CALM = 30.0
@@ -240,9 +240,7 @@ async def _sending(opened: Database) -> bool:
 
 
 async def _taken(storm: Storm, number: int) -> bool:
-    return (
-        sum(one.kind == "taken" and one.cmd_id.startswith("doubt-") for one in storm.simulator.log) >= number
-    )
+    return sum(one.kind == "taken" and one.cmd_id.startswith("doubt-") for one in storm.simulator.log) >= number
 
 
 @asynccontextmanager
@@ -283,9 +281,7 @@ async def _submit(number: int, storm: Storm, report: Report) -> None:
         node, channel = chance.choice(nodes), chance.choice(CHANNELS)
         cmd_id = f"{'stop' if stop else 'storm'}-{place}"
         for _ in range(2 if chance.random() < 0.05 else 1):
-            asked_again += await _keep(
-                client, storm, cmd_id, node, channel, "stop" if stop else "dose", storm.urls
-            )
+            asked_again += await _keep(client, storm, cmd_id, node, channel, "stop" if stop else "dose", storm.urls)
         places.release()
 
     pause = CALM / number

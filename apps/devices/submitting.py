@@ -101,9 +101,7 @@ class Submitting:
             done = await self._keep(connection, many)
             if stops:
                 done = [
-                    await _clear(connection, db, wanted, one)
-                    if wanted.stops and one.outcome == "created"
-                    else one
+                    await _clear(connection, db, wanted, one) if wanted.stops and one.outcome == "created" else one
                     for wanted, one in zip(many, done, strict=True)
                 ]
         await self._offer(done)
@@ -128,9 +126,7 @@ class Submitting:
         if missing := first.keys() - rows.keys():
             found = await connection.execute(select(commands).where(commands.c.cmd_id.in_(missing)))
             rows |= {row["cmd_id"]: row for row in found.mappings()}
-        return [
-            _submitted(wanted, rows[wanted.cmd_id], created.get(wanted.cmd_id) is wanted) for wanted in many
-        ]
+        return [_submitted(wanted, rows[wanted.cmd_id], created.get(wanted.cmd_id) is wanted) for wanted in many]
 
     def _row(self, wanted: Wanted, now: datetime) -> dict[str, Any]:
         return {
@@ -166,9 +162,7 @@ class Submitting:
             if row["status"] == Status.QUEUED:
                 end = Command.timeout if doubtful else Command.send_failed
                 (
-                    await db.move(
-                        end, cmd_id, set={} if doubtful else {"error_message": why}, by=by, reason=reason
-                    )
+                    await db.move(end, cmd_id, set={} if doubtful else {"error_message": why}, by=by, reason=reason)
                 ).must()
 
     async def resend(self, cmd_id: str, by: str, reason: str) -> None:
@@ -189,10 +183,7 @@ class Submitting:
                 "valid_until": moment_value(self._database, row["now"] + timedelta(seconds=self._valid)),
             }
             (await db.move(Permit.grant, cmd_id, set=told, by=by, reason=reason)).must()
-            if (
-                row["publish_state"] in DOUBTFUL
-                and not (await db.resolve(publish, cmd_id, arrived=False, by=by)).won
-            ):
+            if row["publish_state"] in DOUBTFUL and not (await db.resolve(publish, cmd_id, arrived=False, by=by)).won:
                 raise Declined("a try to publish it may still be under way; ask again in some seconds")
         await self._database.store.offer(Command.dispatch, [cmd_id])
 

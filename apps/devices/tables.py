@@ -1,12 +1,14 @@
 """The tables, as far as the application reads them or adds rows; every change of a status is a decision of raceproof."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, String, Table
 
 from appkit.database import Moment
+from appkit.migrating import guards
 from devices.lifecycle import Command, Node, Permit, responses, schedules
-from raceproof import claim_index_ddl, guard_ddl, history_ddl, inbox_ddl, schedule_ddl
+from raceproof import ddl
 
 metadata = MetaData()
 
@@ -67,12 +69,10 @@ history = Table(
 )
 
 
-def own_tables(dialect: str) -> list[str]:
+def own_tables(dialect: Any) -> list[str]:
     """The library's tables, indexes and guards: nothing but a declared move changes a status, not even by hand."""
     return [
-        history_ddl(Command.spec, dialect),  # type: ignore[arg-type]
-        inbox_ddl(dialect, responses),
-        schedule_ddl(dialect, schedules),
-        claim_index_ddl(Command.dispatch, dialect),  # type: ignore[arg-type]
-        *(guard_ddl(lifecycle.spec, dialect) for lifecycle in (Command, Permit, Node)),  # type: ignore[arg-type]
+        *ddl(Command, responses, schedules, dialect=dialect, only="tables"),
+        *ddl(Command, dialect=dialect, only="indexes"),
+        *guards(Command, Permit, Node, dialect=dialect),
     ]

@@ -54,9 +54,7 @@ class Upkeep:
         await self._end(Command.timeout, without_sent, _HEARD, reason="no answer")
         expired = sql("t.valid_until < {at}", at=at)
         queued = sql("t.status = 'QUEUED'")
-        await self._end(
-            Command.timeout, queued, expired, _FREE, _CERTAIN, reason="it could not be sent in time"
-        )
+        await self._end(Command.timeout, queued, expired, _FREE, _CERTAIN, reason="it could not be sent in time")
         held = {"why": "expired, and an earlier try may have arrived: a person decides", "line": None}
         await self._end(Permit.withdraw, queued, expired, _FREE, _DOUBTFUL, set=held)
         undecided = moment_value(self._database, now - timedelta(seconds=self._settings.hold))

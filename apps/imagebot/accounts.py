@@ -10,7 +10,8 @@ from imagebot.lifecycle import TopUp, TopUpStatus
 from imagebot.settings import Settings
 from imagebot.tables import topups, transactions, user_balances, users
 from imagebot.telling import tell
-from raceproof import Answer, sql
+from raceproof import sql
+from raceproof.moves import Answer
 
 AMOUNTS = (10_000, 30_000, 50_000)
 """What can be topped up by one press, in hundredths."""
@@ -52,15 +53,11 @@ class Accounts:
     async def speak(self, user_id: int, language: str) -> None:
         """The user has chosen a language."""
         async with self._database.transaction() as (connection, _):
-            await connection.execute(
-                update(users).where(users.c.user_id == user_id).values(language=language)
-            )
+            await connection.execute(update(users).where(users.c.user_id == user_id).values(language=language))
 
     async def balance(self, user_id: int) -> tuple[int, int]:
         """What can be spent, and what is held."""
-        wanted = select(user_balances.c.balance, user_balances.c.held).where(
-            user_balances.c.user_id == user_id
-        )
+        wanted = select(user_balances.c.balance, user_balances.c.held).where(user_balances.c.user_id == user_id)
         async with self._database.read() as connection:
             row = (await connection.execute(wanted)).first()
         return (row.balance, row.held) if row else (0, 0)
@@ -83,9 +80,7 @@ class Accounts:
         """The user says to have paid; every admin is told."""
         async with self._database.transaction() as (_, db):
             own = sql("t.user_id = {user}", user=user_id)
-            answer = await db.move(
-                TopUp.ask, topup_id, set={"amount": amount}, where=own, by=f"user {user_id}"
-            )
+            answer = await db.move(TopUp.ask, topup_id, set={"amount": amount}, where=own, by=f"user {user_id}")
             if answer.won:
                 for admin in self._settings.admin_ids:
                     told = {"topup_id": topup_id, "user": user_id, "amount": amount}

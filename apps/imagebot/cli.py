@@ -52,15 +52,11 @@ def trouble_of(text: str) -> Trouble:
         raise click.BadParameter(str(error), param_hint="--trouble") from None
 
 
-trouble_option = click.option(
-    "--trouble", default="", help="duplicate=0.3,fail=0.1,vanish=0.05,… or `storm`."
-)
+trouble_option = click.option("--trouble", default="", help="duplicate=0.3,fail=0.1,vanish=0.05,… or `storm`.")
 
 
 @main.command()
-@click.option(
-    "--simulate", is_flag=True, help="With a simulated Telegram and a simulated KIE; no token needed."
-)
+@click.option("--simulate", is_flag=True, help="With a simulated Telegram and a simulated KIE; no token needed.")
 @trouble_option
 def serve(simulate: bool, trouble: str) -> None:
     """Run an instance. Several may run at once on one database: one is ACTIVE."""
@@ -123,26 +119,17 @@ def simulated_settings(told: Settings, known: Secrets, telegram: str, kie: str) 
 @click.option("--size", default=192, show_default=True, help="Pixels of a picture.")
 @click.option("--people/--no-people", default=True, help="Ann, Boris and an admin.")
 @trouble_option
-def simulate(
-    telegram_port: int, kie_port: int, seconds: float, size: int, people: bool, trouble: str
-) -> None:
+def simulate(telegram_port: int, kie_port: int, seconds: float, size: int, people: bool, trouble: str) -> None:
     """Run only the simulators, for instances that are started by themselves.
 
     The keys are those of TELEGRAM_BOT_TOKEN, KIE_API_KEY and KIE_WEBHOOK_KEY.
     """
     told = settings()
-    missing = [
-        name
-        for name in ("telegram_bot_token", "kie_api_key", "kie_webhook_key")
-        if getattr(told, name) is None
-    ]
+    missing = [name for name in ("telegram_bot_token", "kie_api_key", "kie_webhook_key") if getattr(told, name) is None]
     if missing:
         raise click.UsageError(f"set {', '.join(missing).upper()} to anything, here and for the instances")
     known = Secrets(
-        *(
-            getattr(told, name).get_secret_value()
-            for name in ("telegram_bot_token", "kie_api_key", "kie_webhook_key")
-        )
+        *(getattr(told, name).get_secret_value() for name in ("telegram_bot_token", "kie_api_key", "kie_webhook_key"))
     )
 
     async def serving() -> None:
@@ -156,12 +143,8 @@ def simulate(
 
 
 @main.command()
-@click.option(
-    "--url", default=f"http://127.0.0.1:{CHAT_PORT}", show_default=True, help="Where the simulator is."
-)
-@click.option(
-    "--user", default=1001, show_default=True, help="Who you are: 1001, 1002 (Russian), 1 (the admin)."
-)
+@click.option("--url", default=f"http://127.0.0.1:{CHAT_PORT}", show_default=True, help="Where the simulator is.")
+@click.option("--user", default=1001, show_default=True, help="Who you are: 1001, 1002 (Russian), 1 (the admin).")
 def chat(url: str, user: int) -> None:
     """Chat with the simulated bot in this terminal: a text is said, a number presses that button."""
     from imagebot.chat import talk
@@ -313,9 +296,7 @@ def storm(users: int, updates: int, generations: int, short: bool, database: str
 
 
 @main.command()
-@click.option(
-    "--rate", default=500, show_default=True, type=click.IntRange(1, 20_000), help="Requests a second."
-)
+@click.option("--rate", default=500, show_default=True, type=click.IntRange(1, 20_000), help="Requests a second.")
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(1, 300))
 @click.option("--database", type=click.Choice(["postgres", "sqlite"]), default="postgres", show_default=True)
 @kit.output_option

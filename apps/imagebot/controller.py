@@ -21,7 +21,8 @@ from imagebot.metrics import Metrics
 from imagebot.services import CONNECT_TIMEOUT, DatabaseService
 from imagebot.settings import Settings
 from imagebot.tables import lock_heartbeat
-from raceproof import Leader, Lease, NotLeading, Role
+from raceproof import Leader, Lease
+from raceproof.run import NotLeading, Role
 
 log = logging.getLogger("imagebot.lock")
 
@@ -35,9 +36,7 @@ IS_POOLED = (
     "a transaction pooler is in front of PostgreSQL, where a session lock cannot be held. After a crash the next instance is"
     " ACTIVE when the lease of LOCK_SECONDS has ended (15 s unless it is set). For failover at once set DIRECT_DATABASE_URL"
 )
-IS_DIRECT = (
-    "a transaction pooler is in front of PostgreSQL; the session lock is held through DIRECT_DATABASE_URL"
-)
+IS_DIRECT = "a transaction pooler is in front of PostgreSQL; the session lock is held through DIRECT_DATABASE_URL"
 
 
 class LockController:

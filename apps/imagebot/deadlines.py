@@ -21,7 +21,8 @@ from imagebot.settings import Settings
 from imagebot.storage import JobRow
 from imagebot.tables import generation_jobs
 from imagebot.telling import tell_of
-from raceproof import Move, sql
+from raceproof import sql
+from raceproof.declare import Move
 
 log = logging.getLogger("imagebot.deadlines")
 

@@ -30,7 +30,8 @@ from imagebot.lifecycle import Job
 from imagebot.settings import Settings
 from imagebot.storage import JobRow, Storage
 from imagebot.texts import caption
-from raceproof import Move, NotSent
+from raceproof.declare import Move
+from raceproof.deliveries import NotSent
 
 log = logging.getLogger("imagebot.delivery")
 

@@ -13,7 +13,8 @@ from imagebot.lifecycle import UNDER_WAY, Job, Status, TopUp, Watch, callbacks, 
 from imagebot.services import open_service
 from imagebot.settings import Settings
 from imagebot.tables import generation_jobs, topups, transactions, user_balances
-from raceproof import asweep
+from raceproof.ops.sweep import sweep
+from raceproof.ops.verify import verify
 
 Finding = dict[str, str]
 
@@ -36,7 +37,7 @@ async def _findings(settings: Settings, fix: bool) -> AsyncIterator[Finding]:
         async with open_service(settings) as service:
             yield _fine("database", service.store.dialect)
             for lifecycle in (Job, Watch, TopUp):
-                wrong = [one for one in await service.store.verify(lifecycle) if one.level != "ok"]
+                wrong = [one for one in await verify(service.store, lifecycle) if one.level != "ok"]
                 for one in wrong:
                     told = f"{one.what} {one.evidence}".strip()
                     yield _problem(f"{lifecycle.__name__} in the database", told, one.repair)
@@ -49,7 +50,7 @@ async def _findings(settings: Settings, fix: bool) -> AsyncIterator[Finding]:
                     yield _problem(check, f"{number}", repair) if number else _fine(check, "none")
             if fix:
                 for lifecycle in (Job, Watch):
-                    swept = await asweep(service.store, lifecycle)
+                    swept = await sweep(service.store, lifecycle)
                     told = ", ".join(f"{one.work}: {one.number}" for one in swept)
                     yield _fine(f"swept {lifecycle.__name__}", told or "nothing to do")
     except Exception as error:  # what a driver says may carry a DSN
@@ -76,9 +77,7 @@ async def _telegram(settings: Settings) -> Finding:
     if not info.get("url"):
         return _problem("telegram", "no webhook is set", "start an instance: the ACTIVE one sets it")
     if last:
-        return _problem(
-            "telegram", f"{waiting} updates wait; last error: {last}", "look at PUBLIC_URL and /health"
-        )
+        return _problem("telegram", f"{waiting} updates wait; last error: {last}", "look at PUBLIC_URL and /health")
     return _fine("telegram", f"a webhook is set, {waiting} updates wait")
 
 

@@ -13,7 +13,9 @@ from imagebot.models import Model
 from imagebot.settings import Settings
 from imagebot.storage import JobRow, Storage
 from imagebot.telling import tell_of
-from raceproof import Claim, DeliveryState, Failure, Finished, NotSent, NoTurn, Turn, Worker
+from raceproof import Claim, SendPermit, SendRefused, Worker
+from raceproof.deliveries import DeliveryState, NotSent
+from raceproof.run import Failure, Finished
 
 log = logging.getLogger("imagebot.generation")
 
@@ -43,7 +45,7 @@ class Generation:
             finish=Job.created,
             by=self._by,
             parallel=8,
-            most=16,
+            max_batch=16,
             poll=0.5,
             drain=self._drain,
         )
@@ -61,36 +63,39 @@ class Generation:
             await self.give_up(job, f"the model {job['model']} is not in the catalogue any more")
             return Finished
         await self._kie.turn_to_create()
-        turn = await self._db.take_turn(self._creation, claim.key, by=self._by)
-        if isinstance(turn, NoTurn) and turn.state in (DeliveryState.UNCERTAIN, DeliveryState.DELIVERED):
+        permit = await self._db.begin_delivery(self._creation, claim.key, by=self._by)
+        if isinstance(permit, SendRefused) and permit.state in (
+            DeliveryState.UNCERTAIN,
+            DeliveryState.DELIVERED,
+        ):
             await self._lose_sight(claim, "whoever asked for the task has not been heard of again")
             return Finished
-        if not isinstance(turn, Turn):
-            raise Failure(str(turn), delay=self._creation.stale / 4)
-        await to_the_end(self._ask(claim, job, turn, model))
+        if not isinstance(permit, SendPermit):
+            raise Failure(str(permit), delay=self._creation.stale / 4)
+        await to_the_end(self._ask(claim, job, permit, model))
         return Finished
 
-    async def _ask(self, claim: Claim[Any, Any], job: JobRow, turn: Turn, model: Model) -> None:
+    async def _ask(self, claim: Claim[Any, Any], job: JobRow, permit: SendPermit, model: Model) -> None:
         """Ask, and write down what KIE said. An answer that is there is kept, whoever has the claim by then."""
         try:
             asked_for = model.asked(job["prompt"], job["aspect_ratio"])
             task_id = await self._kie.create_task(job["job_id"], job["model"], asked_for)
         except NotSent as error:
-            await self._db.not_sent(turn, str(error))
+            await self._db.not_sent(permit, str(error))
             raise Failure(str(error)) from error
         except KieRefused as error:
-            await self._db.not_sent(turn, str(error))
+            await self._db.not_sent(permit, str(error))
             await self._refused(job, error)
             return
         except BaseException as error:
-            await self._db.uncertain(turn, f"{type(error).__name__}: {error}"[:300])
+            await self._db.uncertain(permit, f"{type(error).__name__}: {error}"[:300])
             if not isinstance(error, KieUnclear):
                 raise
             await self._lose_sight(claim, str(error))
             return
         named = {"external_task_id": task_id}
         async with self._database.transaction() as (_, db):
-            await db.delivered(turn)
+            await db.delivered(permit)
             moved = await db.move(Job.created, claim, set=named, by=self._by)
             if not moved.won:  # the claim was lost meanwhile; the task is this job's all the same
                 moved = await db.move(Job.adopt, job["job_id"], set=named, by=self._by)

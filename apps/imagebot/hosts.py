@@ -15,9 +15,7 @@ def known_hosts(hosts: Hosts) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if why := hosts.refusal(
-            one.encode("latin-1", "replace") for one in request.headers.getall("Host", ())
-        ):
+        if why := hosts.refusal(one.encode("latin-1", "replace") for one in request.headers.getall("Host", ())):
             return web.json_response({"error": why}, status=MISDIRECTED)
         return await handler(request)
 
@@ -46,7 +44,5 @@ async def own_pages(request: web.Request, handler: Handler) -> web.StreamRespons
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     same = origin is None or origin.split("://", 1)[-1] == request.host
     if request.method != "GET" and (not same if site is None else site not in ("same-origin", "none")):
-        return web.json_response(
-            {"error": "a page of another origin may not change anything here"}, status=403
-        )
+        return web.json_response({"error": "a page of another origin may not change anything here"}, status=403)
     return await handler(request)

@@ -12,7 +12,8 @@ from imagebot.settings import Settings
 from imagebot.storage import JobRow
 from imagebot.tables import generation_jobs, job_history
 from imagebot.telling import tell_of
-from raceproof import Answer, sql
+from raceproof import sql
+from raceproof.moves import Answer
 
 Confirmed = Literal["confirmed", "already", "gone", "not enough"]
 
@@ -42,9 +43,7 @@ class Jobs:
             values |= {"prompt": prompt, "price": self._settings.models[model]}
         async with self._database.transaction() as (connection, db):
             drafts = sql("t.user_id = {user} AND t.job_id <> {job}", user=user_id, job=job_id)
-            await db.move_many(
-                Job.cancel, where=drafts, limit=100, by=f"user {user_id}", reason="a new draft"
-            )
+            await db.move_many(Job.cancel, where=drafts, limit=100, by=f"user {user_id}", reason="a new draft")
             insert = money.insert_into(connection, generation_jobs).values(
                 job_id=job_id,
                 user_id=user_id,
@@ -79,9 +78,7 @@ class Jobs:
         try:
             async with self._database.transaction() as (connection, db):
                 own = sql("t.user_id = {user}", user=user_id)
-                answer = await db.move(
-                    Job.confirm, job_id, where=own, set={"progress_message": message}, by=by
-                )
+                answer = await db.move(Job.confirm, job_id, where=own, set={"progress_message": message}, by=by)
                 if answer.won:
                     await money.hold(connection, await self._one(connection, job_id), by)
         except money.NotEnough:
@@ -126,9 +123,7 @@ class Jobs:
 
     async def get(self, job_id: str) -> JobRow | None:
         async with self._database.read() as connection:
-            found = await connection.execute(
-                select(generation_jobs).where(generation_jobs.c.job_id == job_id)
-            )
+            found = await connection.execute(select(generation_jobs).where(generation_jobs.c.job_id == job_id))
             row = found.mappings().first()
         return dict(row) if row else None
 
@@ -159,9 +154,7 @@ class Jobs:
         """What has happened to a job, the oldest first."""
         wanted = select(job_history).where(job_history.c.key.in_((job_id, json.dumps(job_id))))
         async with self._database.read() as connection:
-            return [
-                dict(row) for row in (await connection.execute(wanted.order_by(job_history.c.id))).mappings()
-            ]
+            return [dict(row) for row in (await connection.execute(wanted.order_by(job_history.c.id))).mappings()]
 
     async def _one(self, connection: Any, job_id: str) -> JobRow:
         found = await connection.execute(select(generation_jobs).where(generation_jobs.c.job_id == job_id))

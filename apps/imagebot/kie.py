@@ -14,8 +14,8 @@ import aiohttp
 
 from imagebot.pace import Pace
 from imagebot.settings import Settings, revealed
-from raceproof import NotSent
-from raceproof.intake import BadJson, parse
+from raceproof.deliveries import NotSent
+from raceproof.webhooks import BadJson, parse
 
 log = logging.getLogger("imagebot.kie")
 
@@ -78,7 +78,7 @@ class Kie:
 
     async def turn_to_create(self) -> None:
         """Wait until a task may be created; before anybody says that it is on its way."""
-        await self._creations.turn()
+        await self._creations.permit()
 
     async def create_task(self, job_id: str, model: str, asked_for: dict[str, Any]) -> str:
         """The new task's id. `NotSent`: surely none was made; `KieRefused`: nor will be; `KieUnclear`: nobody knows."""
@@ -96,7 +96,7 @@ class Kie:
 
     async def record_info(self, task_id: str) -> Task:
         """How far a task is, by KIE's own word."""
-        await self._queries.turn()
+        await self._queries.permit()
         answer = await self._ask("GET", "/api/v1/jobs/recordInfo", params={"taskId": task_id})
         try:
             data = self._data(answer)

@@ -11,7 +11,9 @@ from dataclasses import replace
 from enum import StrEnum
 
 from imagebot.settings import Settings
-from raceproof import Backoff, Columns, Delivery, History, Inbox, Lifecycle, claim, move, sql
+from raceproof import Backoff, Delivery, Inbox, Lifecycle, claimable, move, sql
+from raceproof.claims import ClaimColumns
+from raceproof.declare import History
 
 
 class Status(StrEnum):
@@ -107,13 +109,13 @@ class Job(
         where=[NOT_BEING_SENT],
     )
 
-    submit = claim(
+    submit = claimable(
         start,
         lease=20.0,
-        form=Columns(),
+        form=ClaimColumns(),
         order_by="confirmed_at",
         attempts="claims",
-        after="rests_until",
+        not_before="rests_until",
         backoff=Backoff(1.0, 60.0),
         back=requeue,
     )
@@ -134,17 +136,13 @@ class Watch(Lifecycle[Watched], table="generation_jobs", key="job_id", column="w
     leave = move(Watched.WATCHED, to=Watched.LEFT, where=[_ENDED_OR_UNCERTAIN])
     resume = move(Watched.LEFT, to=Watched.WATCHED)
 
-    poll = claim(
+    poll = claimable(
         at=[Watched.WATCHED],
         lease=20.0,
-        form=Columns("watched_by", "watched_until", "watch_fence"),
+        form=ClaimColumns("watched_by", "watched_until", "watch_fence"),
         order_by="made_at",
-        after="watch_after",
-        where=[
-            sql(
-                "t.status NOT IN ('choosing_model', 'choosing_ratio', 'writing_prompt', 'confirming', 'queued')"
-            )
-        ],
+        not_before="watch_after",
+        where=[sql("t.status NOT IN ('choosing_model', 'choosing_ratio', 'writing_prompt', 'confirming', 'queued')")],
     )
 
 

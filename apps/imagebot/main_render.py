@@ -17,14 +17,16 @@ from prometheus_client import generate_latest
 from appkit.hosts import Hosts
 from appkit.loops import Loops
 from imagebot.hosts import available, known_hosts
+from imagebot.kie_signature import kie_signature, task_id
 from imagebot.lifecycle import WORK
 from imagebot.metrics import Metrics
 from imagebot.runtime import Runtime, running
 from imagebot.services import open_service
 from imagebot.settings import Settings, revealed
 from imagebot.update_queue import CAPACITY, WORKERS, user_of
-from raceproof.intake import Arrival, Endpoint, KieSignature, Secret, TelegramSecret
-from raceproof.intake.aiohttp import aiohttp_handler
+from raceproof.inbox import Arrival
+from raceproof.webhooks import Endpoint, Secret, TelegramSecret
+from raceproof.webhooks.aiohttp import aiohttp_handler
 
 log = logging.getLogger("imagebot")
 
@@ -61,8 +63,9 @@ class Application:
         self._kie = aiohttp_handler(
             Endpoint(
                 "kie",
-                KieSignature(Secret(revealed(settings.kie_webhook_key))),
+                kie_signature(Secret(revealed(settings.kie_webhook_key))),
                 self._keep_callback,
+                event_id=task_id,
                 keep=("x-webhook-timestamp",),
                 on_reply=self._count,
             )

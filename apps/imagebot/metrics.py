@@ -5,7 +5,7 @@ from functools import cache
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from imagebot.lifecycle import UNDER_WAY, Status
-from raceproof import count_decisions
+from raceproof.ops.metrics import count_decisions
 
 OPEN = (*UNDER_WAY, Status.UNCERTAIN)
 """Paid for, and not ended."""
@@ -17,9 +17,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.stop = count_decisions(self.registry)
-        self.total_received = Counter(
-            "imagebot_updates_received", "Updates that were kept.", registry=self.registry
-        )
+        self.total_received = Counter("imagebot_updates_received", "Updates that were kept.", registry=self.registry)
         self.total_processed = Counter(
             "imagebot_updates_processed", "Updates that were dealt with.", registry=self.registry
         )
@@ -34,12 +32,8 @@ class Metrics:
             ["source", "reason"],
             registry=self.registry,
         )
-        self.reply = cache(
-            self.replies.labels
-        )  # to look one up is slow, and it is asked for with each request
-        self.queue_depth = Gauge(
-            "imagebot_queue_depth", "Updates that wait or are worked on.", registry=self.registry
-        )
+        self.reply = cache(self.replies.labels)  # to look one up is slow, and it is asked for with each request
+        self.queue_depth = Gauge("imagebot_queue_depth", "Updates that wait or are worked on.", registry=self.registry)
         self.active = Gauge("imagebot_active", "1 on the ACTIVE instance.", registry=self.registry)
         self.jobs = Gauge("imagebot_jobs", "Orders that have not ended.", ["status"], registry=self.registry)
 

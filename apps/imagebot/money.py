@@ -19,15 +19,11 @@ class NotEnough(Exception):
 
 async def open_account(connection: AsyncConnection, user_id: int, currency: str) -> None:
     """An empty balance, unless there is one."""
-    made = insert_into(connection, user_balances).values(
-        user_id=user_id, balance=0, held=0, currency=currency
-    )
+    made = insert_into(connection, user_balances).values(user_id=user_id, balance=0, held=0, currency=currency)
     await connection.execute(made.on_conflict_do_nothing())
 
 
-async def credit(
-    connection: AsyncConnection, user_id: int, amount: int, reference: str, kind: str, by: str
-) -> bool:
+async def credit(connection: AsyncConnection, user_id: int, amount: int, reference: str, kind: str, by: str) -> bool:
     """Money comes in; False if this reference has brought it before."""
     return await _enter(connection, reference, user_id, kind, amount=amount, by=by)
 
@@ -52,9 +48,7 @@ async def refund(connection: AsyncConnection, job: Any, by: str) -> None:
     await _enter_job(connection, "refund", job, by, amount=job["price"])
 
 
-async def _enter_job(
-    connection: AsyncConnection, kind: str, job: Any, by: str, amount: int = 0, held: int = 0
-) -> None:
+async def _enter_job(connection: AsyncConnection, kind: str, job: Any, by: str, amount: int = 0, held: int = 0) -> None:
     reference = f"{kind}:{job['job_id']}"
     await _enter(connection, reference, job["user_id"], kind, amount, held, job["job_id"], by)
 

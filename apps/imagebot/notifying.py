@@ -19,7 +19,8 @@ from imagebot.lifecycle import notices
 from imagebot.services import DatabaseService
 from imagebot.settings import Settings
 from imagebot.texts import STATUSES, word
-from raceproof import Claim, Failure, Worker
+from raceproof import Claim, Worker
+from raceproof.run import Failure
 
 log = logging.getLogger("imagebot.notifying")
 
@@ -44,7 +45,7 @@ class Notifying:
             finish=notices.finish,
             by=self._settings.instance,
             parallel=4,
-            most=32,
+            max_batch=32,
             drain=self._settings.drain,
             returning=["body"],
         )

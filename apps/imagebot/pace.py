@@ -11,7 +11,7 @@ class Pace:
         self._gap = 1 / per_second
         self._next = 0.0
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         now = time.monotonic()
         at = max(now, self._next)
         self._next = at + self._gap

@@ -39,7 +39,9 @@ from imagebot.settings import Settings, revealed
 from imagebot.update_queue import UpdateQueueManager
 from imagebot.upkeep import Upkeep
 from imagebot.watching import Watching
-from raceproof import Arrival, AsyncStore, Received, Role
+from raceproof import AsyncStore, Received
+from raceproof.inbox import Arrival
+from raceproof.run import Role
 
 log = logging.getLogger("imagebot.runtime")
 
@@ -114,7 +116,7 @@ class Runtime:
 
     async def drain(self) -> None:
         """Hand over the lead, take nothing more, let what runs come to its end."""
-        await self.lock.leader.step_down()
+        await self.lock.leader.release_lease()
         for worker in self._workers.values():
             worker.stop()
         await self._loops.drain(*self._workers, seconds=self._settings.drain + 2)

@@ -98,9 +98,7 @@ async def _look(url: str) -> Found:
 
 async def _remember(database: Database) -> None:
     async with database.transaction() as (connection, _):
-        table = Table(
-            "applied_migrations", MetaData(), Column("name", String), Column("applied_at", Moment())
-        )
+        table = Table("applied_migrations", MetaData(), Column("name", String), Column("applied_at", Moment()))
         row = insert_into(connection, table).values(
             name=_declaration(database.dialect), applied_at=store_now(connection)
         )

@@ -16,16 +16,12 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
 class Settings(BaseSettings):
     """What an operator can set. Without tokens there are simulators instead; without a database, a file in `folder`."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="", extra="ignore", populate_by_name=True, hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="", extra="ignore", populate_by_name=True, hide_input_in_errors=True)
 
     port: int = Field(8080, ge=0, le=65535)
     host: str = Field("", description="all addresses if PUBLIC_URL is set, loopback otherwise")
     public_url: str = Field("", description="https://… under which Telegram and KIE reach this application")
-    hosts: HostNames = Field(
-        (), alias="IMAGEBOT_HOSTS", description="further names under which this is reached"
-    )
+    hosts: HostNames = Field((), alias="IMAGEBOT_HOSTS", description="further names under which this is reached")
     database_url: str = Field("", description="postgresql://… or sqlite:///…; a file in the folder if empty")
     direct_database_url: str = Field(
         "",
@@ -36,17 +32,13 @@ class Settings(BaseSettings):
 
     telegram_bot_token: SecretText | None = None
     telegram_api: str = "https://api.telegram.org"
-    webhook_secret: SecretText | None = Field(
-        None, description="in the webhook's path and header; A-Z a-z 0-9 _ -"
-    )
+    webhook_secret: SecretText | None = Field(None, description="in the webhook's path and header; A-Z a-z 0-9 _ -")
     kie_api_key: SecretText | None = None
     kie_api: str = "https://api.kie.ai"
     kie_webhook_key: SecretText | None = Field(None, description="signs the callbacks of KIE")
     admin_ids: Annotated[tuple[int, ...], NoDecode] = ()
 
-    models: dict[str, int] = Field(
-        {"z-image": 500}, description="model to price, in hundredths of the currency"
-    )
+    models: dict[str, int] = Field({"z-image": 500}, description="model to price, in hundredths of the currency")
     models_file: Path | None = Field(None, description="more models, in the form of product/models.yaml")
     currency: str = Field("RUB", pattern=r"^[A-Z]{3}$")
     welcome: int = Field(0, ge=0, description="what a new user gets, in hundredths")
@@ -56,9 +48,7 @@ class Settings(BaseSettings):
 
     delivery_stale: float = Field(300.0, gt=0, description="seconds until a sender counts as gone")
     creation_stale: float = Field(120.0, gt=0, description="seconds until who creates a task counts as gone")
-    lock_seconds: float = Field(
-        0.0, ge=0, description="0: 300 with a session lock of PostgreSQL, 15 without one"
-    )
+    lock_seconds: float = Field(0.0, ge=0, description="0: 300 with a session lock of PostgreSQL, 15 without one")
     heartbeat: float = Field(30.0, gt=0, description="seconds between two rows in lock_heartbeat")
     takeover: float = Field(1.0, gt=0, description="seconds between two questions of a PASSIVE instance")
     generation_limit: float = Field(900.0, gt=0, description="seconds until KIE counts as never answering")
@@ -94,16 +84,12 @@ class Settings(BaseSettings):
     def _checked(self) -> "Settings":
         if self.webhook_secret and not _SECRET.fullmatch(self.webhook_secret.get_secret_value()):
             raise ValueError("WEBHOOK_SECRET has 16 to 256 characters of A-Z a-z 0-9 _ -")
-        if self.database_url and not self.database_url.startswith(
-            ("postgresql://", "postgres://", "sqlite:///")
-        ):
+        if self.database_url and not self.database_url.startswith(("postgresql://", "postgres://", "sqlite:///")):
             raise ValueError("DATABASE_URL must begin with postgresql:// or sqlite:///")
         if not self.models or min(self.models.values()) <= 0:
             raise ValueError('MODELS is {"model": price} with prices above zero, in hundredths')
         if unknown := sorted(set(self.models) - set(catalogue(self.models_file))):
-            raise ValueError(
-                f"MODELS: {', '.join(unknown)} is neither in product/models.yaml nor in MODELS_FILE"
-            )
+            raise ValueError(f"MODELS: {', '.join(unknown)} is neither in product/models.yaml nor in MODELS_FILE")
         return self
 
     def must_be_complete(self) -> None:

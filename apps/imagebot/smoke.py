@@ -54,11 +54,7 @@ class Smoke:
         return None
 
     async def texts(self, user: int = ANN) -> list[str]:
-        return [
-            str(one.get("text") or one.get("caption"))
-            for one in await self.chat(user)
-            if one["from"]["is_bot"]
-        ]
+        return [str(one.get("text") or one.get("caption")) for one in await self.chat(user) if one["from"]["is_bot"]]
 
     async def until(self, condition: Callable[[], Awaitable[Any]], what: str) -> Any:
         if not await until(condition, PATIENCE, 0.1):

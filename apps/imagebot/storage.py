@@ -17,13 +17,15 @@ from imagebot.lifecycle import Job, Status, picture_of
 from imagebot.settings import Settings
 from imagebot.tables import generation_jobs
 from imagebot.telling import tell_of
-from raceproof import DeliveryState, Marked, Move, NoTurn, Turn, sql
+from raceproof import DeliveryRecorded, SendPermit, SendRefused, sql
+from raceproof.declare import Move
+from raceproof.deliveries import DeliveryState
 
 log = logging.getLogger("imagebot.storage")
 
 JobRow = dict[str, Any]
 
-_turns: ContextVar[dict[str, Turn] | None] = ContextVar("imagebot_turns", default=None)
+_turns: ContextVar[dict[str, SendPermit] | None] = ContextVar("imagebot_turns", default=None)
 
 
 class _Ended(Exception):
@@ -53,12 +55,12 @@ class Storage:
         if found is None:
             return None
         job_id: str = found["job_id"]
-        answer = await self._db.take_turn(
+        answer = await self._db.begin_delivery(
             self._picture, job_id, by=self._by, reserve=True, returning=["status", "result_urls"]
         )
-        if isinstance(answer, NoTurn) and answer.state is DeliveryState.UNCERTAIN:
+        if isinstance(answer, SendRefused) and answer.state is DeliveryState.UNCERTAIN:
             await self._show_doubt(found, f"the sender {answer.by} has not been heard of again")
-        if not isinstance(answer, Turn):
+        if not isinstance(answer, SendPermit):
             return None
         if answer.row["status"] != Status.READY:
             await self._db.not_sent(answer, "there is nothing to send")
@@ -68,19 +70,19 @@ class Storage:
 
     async def begin_sending(self, job_id: str) -> bool:
         """Right before the request: from here on a crash leaves something that nobody knows."""
-        return isinstance(await self._db.sending(self._turn(job_id)), Turn)
+        return isinstance(await self._db.sending(self._permit(job_id)), SendPermit)
 
     async def mark_delivered(self, task_id: str, success: bool = True, error: str | None = None) -> bool:
         """The send has ended: delivered, or surely not sent; False if the turn was not this caller's any more."""
         job = await self.find(task_id)
         if job is None:
             return False
-        turn = self._turn(job["job_id"])
+        permit = self._permit(job["job_id"])
         if not success:
-            return isinstance(await self._db.not_sent(turn, error), Marked)
+            return isinstance(await self._db.not_sent(permit, error), DeliveryRecorded)
         try:
             async with self._database.transaction() as (connection, db):
-                if not isinstance(await db.delivered(turn), Marked):
+                if not isinstance(await db.delivered(permit), DeliveryRecorded):
                     return False
                 if not (await db.move(Job.deliver, job["job_id"], by=self._by)).won:
                     raise _Ended  # the mark is not written either
@@ -92,14 +94,14 @@ class Storage:
 
     async def mark_uncertain(self, job: JobRow, error: str) -> None:
         """Nobody knows whether it arrived: with `hold` it is shown to its user, with `resend` the poller sends again."""
-        await self._db.uncertain(self._turn(job["job_id"]), error)
+        await self._db.uncertain(self._permit(job["job_id"]), error)
         if self._picture.policy == "hold":
             await self._show_doubt(job, error)
 
     async def mark_undeliverable(self, job: JobRow, end: Move[Any], error: str) -> bool:
         """It can never be delivered: the money goes back, in the same transaction."""
         async with self._database.transaction() as (connection, db):
-            if not isinstance(await db.not_sent(self._turn(job["job_id"]), error), Marked):
+            if not isinstance(await db.not_sent(self._permit(job["job_id"]), error), DeliveryRecorded):
                 return False
             (await db.move(end, job["job_id"], by=self._by, set={"error_text": error})).must()
             await money.release(connection, job, self._by)
@@ -126,10 +128,8 @@ class Storage:
             if told.won:
                 await tell_of(db, job, "uncertain", attempt=job["delivery_attempts"] or 0)
 
-    def _turn(self, job_id: str) -> Turn:
-        turn = (_turns.get() or {}).get(job_id)
-        if turn is None:
-            raise LookupError(
-                f"the lock of {job_id} was not won by this task: try_acquire_delivery_lock first"
-            )
-        return turn
+    def _permit(self, job_id: str) -> SendPermit:
+        permit = (_turns.get() or {}).get(job_id)
+        if permit is None:
+            raise LookupError(f"the lock of {job_id} was not won by this task: try_acquire_delivery_lock first")
+        return permit

@@ -138,8 +138,7 @@ async def _freeze_senders(made: Ground, report: Report) -> None:
     ports = {"left": free_port(), "right": free_port()}
     times = {"UNCERTAIN_DELIVERY": "resend", "DELIVERY_STALE": "4", "SEND_TIMEOUT": "60", "REUSE_PORT": "0"}
     pair = {
-        name: _start(made, name, PORT=str(port), PUBLIC_URL=made.url("", port), **times)
-        for name, port in ports.items()
+        name: _start(made, name, PORT=str(port), PUBLIC_URL=made.url("", port), **times) for name, port in ports.items()
     }
     for name, process in pair.items():
         await made.reached(made.url("/health", ports[name]), process)
@@ -179,9 +178,7 @@ async def _freeze_senders(made: Ground, report: Report) -> None:
         lines = [line for tag in ("MARK_LOST", "MARK_DELIVERED") for line in pair[frozen].lines(tag)]
         return all(any(f"{job}/" in line for line in lines) for job in jobs)
 
-    report.check(
-        "the frozen one hears of its sends", await until(has_heard, 60), jobs, "frozen-senders-resumed"
-    )
+    report.check("the frozen one hears of its sends", await until(has_heard, 60), jobs, "frozen-senders-resumed")
     await made.post(f"{made.telegram}/control/gates", {other: True})
     report.check("what was frozen ends too", await until(lambda: _settled(made), 90), jobs, "frozen-jobs-end")
     for process in pair.values():

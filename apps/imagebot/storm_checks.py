@@ -112,9 +112,7 @@ def _updates(found: Evidence, report: Report) -> None:
     accepted = set(found.stats["accepted_ids"])
     report.counts["updates accepted"] = len(accepted)
     times = [1000 * one for one in found.stats["answered"]]
-    report.counts["answer time p50 / p99, ms"] = (
-        f"{percentile(times, 0.5):.0f} / {percentile(times, 0.99):.0f}"
-    )
+    report.counts["answer time p50 / p99, ms"] = f"{percentile(times, 0.5):.0f} / {percentile(times, 0.99):.0f}"
     lost = [one for one in accepted if found.updates.get(one) != "done"]
     none(report, "no-accepted-update-lost", "every accepted update was dealt with", lost, len(accepted))
     dead = [one for one, status in found.updates.items() if status == "dead"]
@@ -169,9 +167,7 @@ def _money(found: Evidence, report: Report) -> None:
     for row in found.ledger:
         sums[row["user_id"]][0] += row["amount"]
         sums[row["user_id"]][1] += row["held"]
-    wrong = [
-        row["user_id"] for row in found.balances if sums[row["user_id"]] != [row["balance"], row["held"]]
-    ]
+    wrong = [row["user_id"] for row in found.balances if sums[row["user_id"]] != [row["balance"], row["held"]]]
     none(report, "balance-is-ledger", "every balance is the sum of its ledger", wrong, users)
     entries = Counter((row["job_id"], row["kind"], row["amount"], row["held"]) for row in found.ledger)
     report.counts["ledger"] = dict(Counter(row["kind"] for row in found.ledger))
@@ -224,9 +220,7 @@ def _roles(found: Evidence, report: Report) -> None:
     asked = [call["via"] for call in found.stats["log"] if call["button"].startswith("make|")]
     changes = sum(before != after for before, after in pairwise(asked))
     allowed = 3 * report.counts.get("disturbances", 0) + 5
-    told = (
-        f"{changes} changes in {len(asked)} questions of {dict(Counter(asked))}, at most {allowed} expected"
-    )
+    told = f"{changes} changes in {len(asked)} questions of {dict(Counter(asked))}, at most {allowed} expected"
     report.check("one instance works on orders at a time", changes <= allowed, told, "one-active-at-a-time")
 
 

@@ -5,8 +5,10 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table
 
 from appkit.database import Moment
+from appkit.migrating import guards
 from imagebot.lifecycle import Job, TopUp, Watch, callbacks, notices, updates
-from raceproof import claim_index_ddl, guard_ddl, history_ddl, inbox_ddl, lease_ddl, schedule_ddl
+from raceproof import Lease, ddl
+from raceproof.run import Schedules
 
 metadata = MetaData()
 
@@ -91,16 +93,12 @@ WHERE status IN ('received', 'processing');
 """So that the menu is found at once behind however many updates that wait for the ACTIVE instance."""
 
 
-def own_tables(dialect: str) -> list[str]:
+def own_tables(dialect: Any) -> list[str]:
     """The library's tables, indexes and guards: nothing but a declared move changes a status, not even by hand."""
     return [
-        history_ddl(Job.spec, dialect),  # type: ignore[arg-type]
-        history_ddl(TopUp.spec, dialect),  # type: ignore[arg-type]
-        *(inbox_ddl(dialect, inbox) for inbox in (updates, callbacks, notices)),
+        *ddl(Job, TopUp, updates, callbacks, notices, dialect=dialect, only="tables"),
         _OF_SOURCE,
-        lease_ddl(dialect),
-        schedule_ddl(dialect),
-        claim_index_ddl(Job.submit, dialect),  # type: ignore[arg-type]
-        claim_index_ddl(Watch.poll, dialect),  # type: ignore[arg-type]
-        *(guard_ddl(lifecycle.spec, dialect) for lifecycle in (Job, Watch, TopUp)),  # type: ignore[arg-type]
+        *ddl(Lease("any"), Schedules(), dialect=dialect),
+        *ddl(Job, Watch, dialect=dialect, only="indexes"),
+        *guards(Job, Watch, TopUp, dialect=dialect),
     ]

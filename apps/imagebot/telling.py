@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 from imagebot.lifecycle import notices
-from raceproof import Arrival, AsyncStore
+from raceproof import AsyncStore
+from raceproof.inbox import Arrival
 
 
 async def tell(db: AsyncStore, user_id: int, chat_id: int, event: str, text: str, **values: Any) -> None:

@@ -27,7 +27,9 @@ from imagebot.metrics import Metrics
 from imagebot.services import DatabaseService
 from imagebot.settings import Settings
 from imagebot.telling import tell
-from raceproof import Arrival, AsyncStore, Claim, Failure, Finished, Leader, Received, Worker, column
+from raceproof import AsyncStore, Claim, Leader, Received, Worker, column
+from raceproof.inbox import Arrival
+from raceproof.run import Failure, Finished
 
 log = logging.getLogger("imagebot.updates")
 
@@ -99,7 +101,7 @@ class UpdateQueueManager:
             finish=updates.finish,
             by=self._by,
             parallel=WORKERS,
-            most=CAPACITY,
+            max_batch=CAPACITY,
             where=column("source") == source,
             returning=["body"],
             leader=leader,
@@ -128,9 +130,7 @@ class UpdateQueueManager:
             log.info("[%s] [REPLY_REFUSED] %s", number, type(error).__name__)
         except Exception as error:
             if isinstance(error, PASSING) or getattr(error, "connection_invalidated", False):
-                log.warning(
-                    "[%s] [HANDLER_RETRY] attempt %s: %s", number, claim.attempt, type(error).__name__
-                )
+                log.warning("[%s] [HANDLER_RETRY] attempt %s: %s", number, claim.attempt, type(error).__name__)
                 raise Failure(type(error).__name__) from error
             log.exception("[%s] [HANDLER_ERROR] attempt %s", number, claim.attempt)
             if claim.attempt < TRIES:

@@ -61,7 +61,5 @@ class Upkeep:
             waiting = "SELECT count(*) FROM telegram_updates WHERE status IN ('received', 'processing')"
             self._metrics.queue_depth.set((await connection.execute(text(waiting))).scalar_one())
             status = generation_jobs.c.status
-            found = await connection.execute(
-                select(status, func.count()).where(status.in_(OPEN)).group_by(status)
-            )
+            found = await connection.execute(select(status, func.count()).where(status.in_(OPEN)).group_by(status))
             self._metrics.show_jobs({row[0]: row[1] for row in found})

@@ -45,9 +45,7 @@ def _routes(truth: Any) -> Iterator[str]:
 
     app = Application(_settings()).routed()
     found = {
-        f"{route.method} {route.resource.canonical}"
-        for route in app.router.routes()
-        if route.resource is not None
+        f"{route.method} {route.resource.canonical}" for route in app.router.routes() if route.resource is not None
     }
     yield from _compared("route", {one for one in found if not one.startswith("HEAD")}, set(truth["routes"]))
 
@@ -114,9 +112,7 @@ def _migrations(truth: Any) -> Iterator[str]:
 def _tables(truth: Any) -> Iterator[str]:
     from imagebot.tables import own_tables
 
-    made = "".join(path.read_text() for path in (HERE / "migrations").glob("*.sql")) + "".join(
-        own_tables("postgres")
-    )
+    made = "".join(path.read_text() for path in (HERE / "migrations").glob("*.sql")) + "".join(own_tables("postgres"))
     for name in truth["database"]["tables"]:
         if f"CREATE TABLE {name} " not in made and f'CREATE TABLE IF NOT EXISTS "{name}"' not in made:
             yield f"nobody makes the table {name}"

@@ -102,9 +102,7 @@ def _imports(tree: ast.Module) -> dict[str, str]:
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                known |= {
-                    one.asname or one.name.split(".")[0]: (one.asname and one.name) or "" for one in names
-                }
+                known |= {one.asname or one.name.split(".")[0]: (one.asname and one.name) or "" for one in names}
             case ast.ImportFrom(module=str(module), names=names):
                 known |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
     return {name: path or name for name, path in known.items()}

@@ -13,7 +13,9 @@ from imagebot.kie import KieRefused, KieUnclear
 from imagebot.lifecycle import UNDER_WAY, Status, Watch, callbacks
 from imagebot.settings import Settings
 from imagebot.storage import JobRow, Storage
-from raceproof import Claim, Failure, NotSent, Worker
+from raceproof import Claim, Worker
+from raceproof.deliveries import NotSent
+from raceproof.run import Failure
 
 log = logging.getLogger("imagebot.watching")
 
@@ -45,7 +47,7 @@ class Watching:
             finish=callbacks.finish,
             by=self._settings.instance,
             parallel=8,
-            most=32,
+            max_batch=32,
             drain=self._settings.drain,
             returning=["body"],
         )
@@ -58,7 +60,7 @@ class Watching:
             finish=Watch.leave,
             by=self._settings.instance,
             parallel=8,
-            most=32,
+            max_batch=32,
             drain=self._settings.drain,
             poll=min(1.0, self._settings.poll),
         )
@@ -92,9 +94,7 @@ class Watching:
         age = _age(job)
         status = Status(job["status"])
         if status in (Status.CREATING, Status.CREATE_UNKNOWN):
-            if age < self._settings.generation_limit or not await self._generation.give_up(
-                job, NEVER_ANSWERED
-            ):
+            if age < self._settings.generation_limit or not await self._generation.give_up(job, NEVER_ANSWERED):
                 raise Failure("its task is not known", delay=self._rest(age))
             return
         if status is Status.GENERATING:

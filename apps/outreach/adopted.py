@@ -8,7 +8,8 @@ is left alone.
 """
 
 from outreach.lifecycle import COMPLETED, FAILED, IN_PROGRESS, PENDING, STALE, TABLE, Progress, not_paused
-from raceproof import Lifecycle, Marker, claim, move, sql
+from raceproof import Lifecycle, claimable, move, sql
+from raceproof.claims import TextMarker
 
 
 class AdoptedEnrichment(Lifecycle[Progress], table=TABLE, key="id", column="enrichment_status", terminal=()):
@@ -22,31 +23,27 @@ class AdoptedEnrichment(Lifecycle[Progress], table=TABLE, key="id", column="enri
         stamp=("enrichment_completed_at", "updated_at"),
         sets="enrichment_error",
     )
-    share = move(
-        PENDING, to=COMPLETED, stamp=("enrichment_completed_at", "updated_at"), sets="enrichment_error"
-    )
+    share = move(PENDING, to=COMPLETED, stamp=("enrichment_completed_at", "updated_at"), sets="enrichment_error")
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="enrichment_error")
     again = move(FAILED, to=PENDING, stamp="updated_at")
     anew = move(COMPLETED, to=PENDING, stamp="updated_at")
 
-    enrichment = claim(
+    enrichment = claimable(
         start,
-        form=Marker("enrichment_error", "ENRICHMENT"),
+        form=TextMarker("enrichment_error", "ENRICHMENT"),
         lease=STALE,
         back=back,
-        serial="media_id",
+        ordering_key="media_id",
         where=[sql(not_paused("enrichment"))],
     )
-    ai_description = claim(
+    ai_description = claimable(
         at=COMPLETED,
-        form=Marker("enrichment_error", "AI_DESC"),
+        form=TextMarker("enrichment_error", "AI_DESC"),
         lease=STALE,
-        serial="media_id",
+        ordering_key="media_id",
         where=[
             sql(not_paused("ai_description")),
-            sql(
-                "EXISTS (SELECT 1 FROM media WHERE media.id = t.media_id AND COALESCE(media.ai_description, '') = '')"
-            ),
+            sql("EXISTS (SELECT 1 FROM media WHERE media.id = t.media_id AND COALESCE(media.ai_description, '') = '')"),
         ],
     )
 
@@ -73,9 +70,9 @@ class AdoptedVetting(Lifecycle[Progress], table=TABLE, key="id", column="vetting
     again = move(FAILED, to=PENDING, stamp="updated_at")
     anew = move(COMPLETED, to=PENDING, stamp="updated_at")
 
-    vetting = claim(
+    vetting = claimable(
         start,
-        form=Marker("vetting_error", "VETTING"),
+        form=TextMarker("vetting_error", "VETTING"),
         lease=STALE,
         back=back,
         where=[
@@ -88,9 +85,9 @@ class AdoptedVetting(Lifecycle[Progress], table=TABLE, key="id", column="vetting
             ),
         ],
     )
-    matching = claim(
+    matching = claimable(
         at=COMPLETED,
-        form=Marker("vetting_error", "MATCHING"),
+        form=TextMarker("vetting_error", "MATCHING"),
         lease=STALE,
         where=[
             sql(not_paused("matching")),

@@ -15,7 +15,7 @@ from typing import Any
 from outreach.built_in import CHECKLIST, MOST_WORDS
 from outreach.calls import BROKEN, Answer
 from outreach.failures import one_line
-from raceproof.intake import BadJson, parse
+from raceproof.webhooks import BadJson, parse
 
 MOST_BYTES = 1_000_000
 LONGEST_DELAY = 3600.0
@@ -29,9 +29,7 @@ _REFUSES = re.compile(
 )
 _REFUSAL_WORDS = 60
 """A refusal is short; a long text that begins like one is a description."""
-SECRETS = re.compile(
-    r"\b(sk|pk|key|gsk|xai|api)[-_][A-Za-z0-9_*.-]{6,}|\bbearer\s+\S+|://[^/\s@]*@", re.IGNORECASE
-)
+SECRETS = re.compile(r"\b(sk|pk|key|gsk|xai|api)[-_][A-Za-z0-9_*.-]{6,}|\bbearer\s+\S+|://[^/\s@]*@", re.IGNORECASE)
 
 SCORES_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -19,7 +19,7 @@ from outreach.monitoring import active_processing, stuck_locks
 from outreach.pages import pages
 from outreach.service import Service
 from outreach.stages import STAGES
-from raceproof import Answer
+from raceproof.moves import Answer
 
 HERE = Path(__file__).parent
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00]+$")]
@@ -38,9 +38,7 @@ class NewCampaign(BaseModel):
     name: Name
     keywords: Annotated[list[Name], Field(min_length=1, max_length=50)]
     ideal_podcast_description: Text
-    language: Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}$")] | None = (
-        None
-    )
+    language: Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}$")] | None = None
 
 
 class Source(BaseModel):

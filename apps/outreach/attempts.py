@@ -27,9 +27,7 @@ def subject_of(stage: Stage, work: Work) -> int:
 async def begin(database: Database, stage: Stage, work: Work) -> int | None:
     """Count an attempt and show that the row is in work; None if its lock is another's by now."""
     async with database.transaction() as (connection, _):
-        mine = update(discoveries).where(
-            discoveries.c.id == work.key, discoveries.c[stage.error] == str(work.fence)
-        )
+        mine = update(discoveries).where(discoveries.c.id == work.key, discoveries.c[stage.error] == str(work.fence))
         # the note's monitoring, and its cleanup, go by this time
         begun = await connection.execute(mine.values(updated_at=store_now(connection)))
         if begun.rowcount != 1:

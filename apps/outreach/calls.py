@@ -179,9 +179,9 @@ class Calls:
         now: Any = literal_column(_SECONDS[connection.dialect.name], Float)
         # a time far ahead was written by a clock that has been set back since
         ahead = ai_budget.c.next_at.between(now, now + 60 + 20 * gap)
-        turn = case((ahead, ai_budget.c.next_at), else_=now)
+        permit = case((ahead, ai_budget.c.next_at), else_=now)
         change = update(ai_budget).where(ai_budget.c.name == "all", ai_budget.c.spent + reserve <= self._most)
-        told = {"spent": ai_budget.c.spent + reserve, "calls": ai_budget.c.calls + 1, "next_at": turn + gap}
+        told = {"spent": ai_budget.c.spent + reserve, "calls": ai_budget.c.calls + 1, "next_at": permit + gap}
         done = await connection.execute(change.values(**told).returning(ai_budget.c.next_at - gap - now))
         row = done.first()
         if row is None:
@@ -206,9 +206,7 @@ class Calls:
         if row["doubted_at"] + timedelta(seconds=DOUBT) > now:
             return f"{row['made_by']} asked the same, and was not heard of since"
         # what it has cost nobody knows: all that was reserved for it stays spent
-        await connection.execute(
-            mine.values(outcome="lost", message="its caller was not heard of again", ended_at=now)
-        )
+        await connection.execute(mine.values(outcome="lost", message="its caller was not heard of again", ended_at=now))
         return None
 
 
@@ -224,17 +222,13 @@ async def _end(
     told = {"outcome": outcome, "cost": cost, "ended_at": store_now(connection), **more}
     told["message"] = None if message is None else one_line(message)
     still_open = ai_calls.c.outcome.in_(("under way", "lost"))
-    done = await connection.execute(
-        update(ai_calls).where(ai_calls.c.id == call.key, still_open).values(**told)
-    )
+    done = await connection.execute(update(ai_calls).where(ai_calls.c.id == call.key, still_open).values(**told))
     if done.rowcount == 1:
         await _spend(connection, cost - call.reserved, 0)
     return bool(done.rowcount)
 
 
-async def _others_were_answered(
-    connection: AsyncConnection, since: datetime, until: datetime | None = None
-) -> bool:
+async def _others_were_answered(connection: AsyncConnection, since: datetime, until: datetime | None = None) -> bool:
     others = exists().where(ai_calls.c.outcome == "answered", ai_calls.c.ended_at > since)
     if until is not None:
         others = others.where(ai_calls.c.ended_at < until)

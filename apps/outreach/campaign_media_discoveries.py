@@ -78,11 +78,11 @@ async def cleanup_stale_locks(stage: Stage, stale_minutes: float | None = None) 
             break
         freed += len(keys)
     if claiming.adopted and not stage.stays:
-        freed += await _set_aside_what_killed_its_workers(database, stage, claiming.cap)
+        freed += await _dead_letter_what_killed_its_workers(database, stage, claiming.max_attempts)
     return freed
 
 
-async def _set_aside_what_killed_its_workers(database: Database, stage: Stage, cap: int) -> int:
+async def _dead_letter_what_killed_its_workers(database: Database, stage: Stage, cap: int) -> int:
     """Over an adopted table: rows that have had all their attempts, and whose locks are gone."""
     async with database.transaction() as (connection, store):
         keys = await spent_and_left(connection, stage, cap)

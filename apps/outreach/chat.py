@@ -18,7 +18,9 @@ from outreach.settings import Settings
 MOST_TOKENS = 700
 ROOM = 3
 """How many times as much room the repetition of an answer has that was cut off."""
-REMINDER = "Your last answer to this could not be used. Answer exactly in the form that is asked for, and with nothing else."
+REMINDER = (
+    "Your last answer to this could not be used. Answer exactly in the form that is asked for, and with nothing else."
+)
 _QUOTA = (402,)
 _REQUEST = (400, 413, 415, 422)
 _ADDRESS = (301, 302, 303, 307, 308, 404, 405, 410)
@@ -142,7 +144,9 @@ class Chat:
             why = f"the AI provider has not answered within {self._seconds:g} s"
             raise Failed("silent", why, "unknown") from None
         except (httpx.HTTPError, TooLarge) as error:
-            why = f"the answer of the AI provider broke off: {public(str(error), self._secrets) or type(error).__name__}"
+            why = (
+                f"the answer of the AI provider broke off: {public(str(error), self._secrets) or type(error).__name__}"
+            )
             raise Failed("trouble", why, "unknown") from None
         if answer.status_code == 200:
             return body

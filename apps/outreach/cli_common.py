@@ -31,9 +31,7 @@ def with_service(
                 return await body(service) or kit.OK
         except (OSError, DBAPIError) as error:
             # what a driver says may carry a DSN
-            click.echo(
-                f"the database cannot be reached: {type(error).__name__}; look at OUTREACH_DATABASE", err=True
-            )
+            click.echo(f"the database cannot be reached: {type(error).__name__}; look at OUTREACH_DATABASE", err=True)
             return kit.UNREACHABLE
 
     kit.run(run())

@@ -23,23 +23,17 @@ stage_argument = click.argument("stage", type=click.Choice(list(STAGES)))
 
 @click.command()
 @click.argument("name", required=False)
-@click.option(
-    "--keyword", "-k", "keywords", multiple=True, help="What it is about; may be given several times."
-)
+@click.option("--keyword", "-k", "keywords", multiple=True, help="What it is about; may be given several times.")
 @click.option("--ideal", default="", help="The ideal podcast, in a sentence or two.")
 @click.option("--language", help="Such as en, fr or pt-BR; without it the campaign's own words tell.")
 @kit.output_option
-def campaigns(
-    name: str | None, keywords: tuple[str, ...], ideal: str, language: str | None, output: str
-) -> None:
+def campaigns(name: str | None, keywords: tuple[str, ...], ideal: str, language: str | None, output: str) -> None:
     """List campaigns, or add one: outreach campaigns "Spring launch" -k startup -k pricing --ideal "…"."""
 
     async def body(service: Service) -> int:
         if name:
             if not keywords or not ideal.strip():
-                click.echo(
-                    "a campaign needs --keyword and --ideal: without them nothing can be vetted", err=True
-                )
+                click.echo("a campaign needs --keyword and --ideal: without them nothing can be vetted", err=True)
                 return kit.USAGE
             if language and base(language) is None:
                 click.echo(f"{language!r} is no language: write a tag such as en, fr or pt-BR", err=True)
@@ -146,9 +140,7 @@ def reviews(status: str, output: str) -> None:
     """List matches that wait for a person, or that were decided."""
 
     async def body(service: Service) -> None:
-        rows, _ = await reading.page_of_reviews(
-            service.database, status=None if status == "all" else status, limit=200
-        )
+        rows, _ = await reading.page_of_reviews(service.database, status=None if status == "all" else status, limit=200)
         kit.show(rows, output, ["id", "campaign", "podcast", "score", "status", "decided_by", "reasoning"])
 
     with_service(body)

@@ -85,9 +85,7 @@ def migrate() -> None:
             if found.claiming.adopted:
                 click.echo("campaign_media_discoveries is adopted as it is", err=True)
             elif found.done == ("002_claim_columns",):
-                click.echo(
-                    "rows under a marker stay their holder's until it ends: see `outreach active`", err=True
-                )
+                click.echo("rows under a marker stay their holder's until it ends: see `outreach active`", err=True)
         return kit.OK
 
     kit.run(body())
@@ -95,9 +93,7 @@ def migrate() -> None:
 
 @click.command()
 @click.option("--port", default=8091, show_default=True)
-@click.option(
-    "--key", envvar="OUTREACH_AI_KEY", required=True, help="What clients must say; OUTREACH_AI_KEY."
-)
+@click.option("--key", envvar="OUTREACH_AI_KEY", required=True, help="What clients must say; OUTREACH_AI_KEY.")
 @click.option("--slow", default=0.4, show_default=True, help="Seconds for an answer, on average.")
 @click.option("--fail", default=0.1, show_default=True, help="The share of calls that fail.")
 @click.option("--twice", default=0.05, show_default=True, help="The share of answers that come twice.")
@@ -108,9 +104,7 @@ def migrate() -> None:
     help="A share of contents: poison, fenced, garbled, refuses, cut, rejects=0.1",
 )
 @click.option("--seed", "seed_", default=1, show_default=True)
-def provider(
-    port: int, key: str, slow: float, fail: float, twice: float, more: tuple[str, ...], seed_: int
-) -> None:
+def provider(port: int, key: str, slow: float, fail: float, twice: float, more: tuple[str, ...], seed_: int) -> None:
     """Run the simulated AI provider alone: POST /v1/chat/completions, GET /ledger, GET /log, POST /control."""
     from outreach.provider import Wrong
     from outreach.serving import run_provider

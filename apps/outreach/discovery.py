@@ -162,6 +162,4 @@ async def _add(
 
 
 async def _there(connection: AsyncConnection, campaign: int) -> bool:
-    return (
-        await connection.execute(select(campaigns.c.id).where(campaigns.c.id == campaign))
-    ).first() is not None
+    return (await connection.execute(select(campaigns.c.id).where(campaigns.c.id == campaign))).first() is not None

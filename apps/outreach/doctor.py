@@ -13,6 +13,7 @@ from outreach.reading import overview
 from outreach.service import Service
 from outreach.stages import STAGES
 from outreach.tables import discovery_stages
+from raceproof.ops.verify import verify
 
 
 async def examine(service: Service, output: str, fix: bool) -> int:
@@ -36,7 +37,7 @@ async def _findings(service: Service, fix: bool) -> AsyncIterator[dict[str, str]
     if claiming.form is Form.COLUMNS:
         lifecycles = [stage.lifecycle for stage in STAGES.values()]
         for lifecycle in (*lifecycles, Review.spec, StageSwitch.spec):
-            for found in await store.verify(lifecycle):
+            for found in await verify(store, lifecycle):
                 if found.level != "ok":
                     yield _problem("declaration", str(found), "outreach migrate")
     if fix:
@@ -44,9 +45,7 @@ async def _findings(service: Service, fix: bool) -> AsyncIterator[dict[str, str]
         yield _fine("freed", f"{sum(freed)} locks")
     stuck = await stuck_locks(service.database, service.claiming)
     if stuck:
-        yield _problem(
-            "stuck locks", f"{len(stuck)}, as of discovery {stuck[0].discovery}", "outreach cleanup"
-        )
+        yield _problem("stuck locks", f"{len(stuck)}, as of discovery {stuck[0].discovery}", "outreach cleanup")
     else:
         yield _fine("stuck locks", "none")
     async with service.database.read() as connection:

@@ -66,9 +66,7 @@ def _child() -> "subprocess.Popen[bytes]":
         return _running[0]
     _end()
     # without our settings: it needs no secret
-    environment = {
-        name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "TMPDIR") if name in os.environ
-    }
+    environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "TMPDIR") if name in os.environ}
     command = [sys.executable, "-m", "outreach.feed_reader"]
     _running.append(
         subprocess.Popen(
@@ -107,9 +105,7 @@ def _asked(child: "subprocess.Popen[bytes]", body: bytes) -> dict[str, Any]:
 
 def feed_from(told: dict[str, Any]) -> Feed:
     episodes = [
-        Episode(
-            **{**one, "published_at": one["published_at"] and datetime.fromisoformat(one["published_at"])}
-        )
+        Episode(**{**one, "published_at": one["published_at"] and datetime.fromisoformat(one["published_at"])})
         for one in told.pop("episodes")
     ]
     return Feed(**told, episodes=episodes)

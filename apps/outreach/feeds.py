@@ -83,9 +83,7 @@ def read_feed(body: bytes) -> Feed:
         description=description,
         website=_link(channel.get("link")),
         language=_clean(channel.get("language", ""), 20) or None,
-        categories=[_clean(tag.get("term") or "", 80) for tag in channel.get("tags", []) if tag.get("term")][
-            :10
-        ],
+        categories=[_clean(tag.get("term") or "", 80) for tag in channel.get("tags", []) if tag.get("term")][:10],
         hosts=_hosts(channel, episodes),
         social=len(set(SOCIAL.findall(body.decode(errors="replace").lower()))),
         episodes=[one for one in episodes if one.title],

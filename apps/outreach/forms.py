@@ -14,7 +14,8 @@ from typing import Any
 
 from outreach.lifecycle import ATTEMPTS, LEASE, REST, STALE, TABLE
 from outreach.stages import STAGES_OF, Layout, Stage
-from raceproof import Backoff, Claimable, sql
+from raceproof import Backoff, sql
+from raceproof.declare import Claimable
 
 
 class Form(StrEnum):
@@ -44,10 +45,10 @@ class Claiming:
 
     @property
     def backoff(self) -> Backoff:
-        return Backoff(self.rest, max(self.rest, REST.most))
+        return Backoff(self.rest, max(self.rest, REST.max_delay))
 
     @property
-    def cap(self) -> int:
+    def max_attempts(self) -> int:
         return ATTEMPTS
 
     def of(self, stage: Stage, rested: bool = True) -> Claimable[Any]:
@@ -84,9 +85,7 @@ class Claiming:
 
     def _filled(self, text: str, stage: Stage) -> str:
         row = "o" if "o.<error>" in text else "t"
-        time = _TIME.replace("{begins}", str(len(stage.form.prefix) + 1)).replace(
-            "t.<error>", f"{row}.<error>"
-        )
+        time = _TIME.replace("{begins}", str(len(stage.form.prefix) + 1)).replace("t.<error>", f"{row}.<error>")
         text = text.replace("<time>", time).replace("<status>", stage.lifecycle.column)
         return text.replace("<error>", stage.error).replace("<kind>", stage.kind)
 

@@ -9,18 +9,9 @@ work for the podcast, not for the campaign: the discoveries of one podcast stand
 from enum import StrEnum
 from typing import Any
 
-from raceproof import (
-    Backoff,
-    Claimable,
-    Columns,
-    History,
-    Lifecycle,
-    Marker,
-    Move,
-    claim,
-    move,
-    sql,
-)
+from raceproof import Backoff, Lifecycle, claimable, move, sql
+from raceproof.claims import ClaimColumns, TextMarker
+from raceproof.declare import Claimable, History, Move
 
 TABLE = "campaign_media_discoveries"
 HISTORY = History("outreach_history", losers=True)
@@ -53,32 +44,30 @@ def not_paused(stage: str) -> str:
 
 def _both_forms(
     stage: str,
-    marker: Marker,
+    marker: TextMarker,
     start: Move[Progress],
     back: Move[Progress],
     give_up: Move[Progress],
     *where: str,
-    serial: str | None = None,
+    ordering_key: str | None = None,
 ) -> tuple[Claimable[Progress], Claimable[Progress]]:
     """The claim of a stage as a marker and as columns; a stage that is paused gives out nothing."""
     running = not_paused(stage)
     common: dict[str, Any] = {
         "back": back,
-        "exhausted": give_up,
+        "dead_letter": give_up,
         "attempts": f"{stage}_attempts",
-        "cap": ATTEMPTS,
+        "max_attempts": ATTEMPTS,
         "after": f"{stage}_rests_until",
         "backoff": REST,
-        "serial": serial,
+        "ordering_key": ordering_key,
         "where": [sql(running), *(sql(one) for one in where)],
     }
-    columns = Columns(f"{stage}_claimed_by", f"{stage}_claimed_until", f"{stage}_fence")
-    return claim(start, form=marker, lease=STALE, **common), claim(start, form=columns, lease=LEASE, **common)
+    columns = ClaimColumns(f"{stage}_claimed_by", f"{stage}_claimed_until", f"{stage}_fence")
+    return claimable(start, form=marker, lease=STALE, **common), claimable(start, form=columns, lease=LEASE, **common)
 
 
-class Enrichment(
-    Lifecycle[Progress], table=TABLE, key="id", column="enrichment_status", terminal=(COMPLETED,)
-):
+class Enrichment(Lifecycle[Progress], table=TABLE, key="id", column="enrichment_status", terminal=(COMPLETED,)):
     """The feed is read: who hosts, how often, how good."""
 
     start = move(PENDING, to=IN_PROGRESS, stamp="updated_at")
@@ -89,23 +78,22 @@ class Enrichment(
         stamp=("enrichment_completed_at", "updated_at"),
         sets="enrichment_error",
     )
-    share = move(
-        PENDING, to=COMPLETED, stamp=("enrichment_completed_at", "updated_at"), sets="enrichment_error"
-    )
+    share = move(PENDING, to=COMPLETED, stamp=("enrichment_completed_at", "updated_at"), sets="enrichment_error")
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="enrichment_error")
     give_up_too = move(PENDING, to=FAILED, stamp="updated_at", sets="enrichment_error")
-    again = move(
-        FAILED, to=PENDING, stamp="updated_at", sets=("enrichment_attempts", "enrichment_rests_until")
-    )
+    again = move(FAILED, to=PENDING, stamp="updated_at", sets=("enrichment_attempts", "enrichment_rests_until"))
 
     enrichment_marker, enrichment = _both_forms(
-        "enrichment", Marker("enrichment_error", "ENRICHMENT"), start, back, give_up, serial="media_id"
+        "enrichment",
+        TextMarker("enrichment_error", "ENRICHMENT"),
+        start,
+        back,
+        give_up,
+        ordering_key="media_id",
     )
 
 
-class Description(
-    Lifecycle[Progress], table=TABLE, key="id", column="ai_description_status", terminal=(COMPLETED,)
-):
+class Description(Lifecycle[Progress], table=TABLE, key="id", column="ai_description_status", terminal=(COMPLETED,)):
     """The podcast is described in at most 200 words."""
 
     start = move(PENDING, to=IN_PROGRESS, stamp="updated_at")
@@ -114,18 +102,16 @@ class Description(
     share = move(PENDING, to=COMPLETED, stamp="updated_at", sets="enrichment_error")
     give_up = move(PENDING, IN_PROGRESS, to=FAILED, stamp="updated_at", sets="enrichment_error")
     give_up_too = move(PENDING, to=FAILED, stamp="updated_at", sets="enrichment_error")
-    again = move(
-        FAILED, to=PENDING, stamp="updated_at", sets=("ai_description_attempts", "ai_description_rests_until")
-    )
+    again = move(FAILED, to=PENDING, stamp="updated_at", sets=("ai_description_attempts", "ai_description_rests_until"))
 
     ai_description_marker, ai_description = _both_forms(
         "ai_description",
-        Marker("enrichment_error", "AI_DESC"),
+        TextMarker("enrichment_error", "AI_DESC"),
         start,
         back,
         give_up,
         "t.enrichment_status = 'completed'",
-        serial="media_id",
+        ordering_key="media_id",
     )
 
 
@@ -153,7 +139,7 @@ class Vetting(Lifecycle[Progress], table=TABLE, key="id", column="vetting_status
 
     vetting_marker, vetting = _both_forms(
         "vetting",
-        Marker("vetting_error", "VETTING"),
+        TextMarker("vetting_error", "VETTING"),
         start,
         back,
         give_up,
@@ -179,7 +165,7 @@ class Matching(Lifecycle[Progress], table=TABLE, key="id", column="matching_stat
 
     matching_marker, matching = _both_forms(
         "matching",
-        Marker("matching_error", "MATCHING"),
+        TextMarker("matching_error", "MATCHING"),
         start,
         back,
         give_up,
@@ -210,15 +196,15 @@ class Transcription(
     finish = move(Transcript.IN_PROGRESS, to=Transcript.COMPLETED, sets=("transcript", "transcription_error"))
     give_up = move(Transcript.PENDING, Transcript.IN_PROGRESS, to=Transcript.FAILED)
 
-    transcribe = claim(
+    transcribe = claimable(
         start,
         lease=LEASE,
         attempts="attempts",
-        cap=ATTEMPTS,
-        after="rests_until",
+        max_attempts=ATTEMPTS,
+        not_before="rests_until",
         backoff=REST,
         back=back,
-        exhausted=give_up,
+        dead_letter=give_up,
         where=sql(not_paused("transcription")),
     )
 
@@ -238,12 +224,8 @@ class Review(
 ):
     """A person decides about a match, once."""
 
-    approve = move(
-        Verdict.PENDING, to=Verdict.APPROVED, stamp="decided_at", sets=("decided_by", "decided_because")
-    )
-    reject = move(
-        Verdict.PENDING, to=Verdict.REJECTED, stamp="decided_at", sets=("decided_by", "decided_because")
-    )
+    approve = move(Verdict.PENDING, to=Verdict.APPROVED, stamp="decided_at", sets=("decided_by", "decided_because"))
+    reject = move(Verdict.PENDING, to=Verdict.REJECTED, stamp="decided_at", sets=("decided_by", "decided_because"))
 
 
 class Switch(StrEnum):
@@ -251,9 +233,7 @@ class Switch(StrEnum):
     PAUSED = "paused"
 
 
-class StageSwitch(
-    Lifecycle[Switch], table="stages", key="name", column="state", terminal=(), history=HISTORY
-):
+class StageSwitch(Lifecycle[Switch], table="stages", key="name", column="state", terminal=(), history=HISTORY):
     """A stage can be paused; what it holds is finished, and nothing more is begun."""
 
     pause = move(Switch.RUNNING, to=Switch.PAUSED, stamp="changed_at", sets=("changed_by", "reason"))

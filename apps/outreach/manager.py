@@ -16,12 +16,13 @@ from outreach import attempts
 from outreach.failures import Hopeless, NotNow, ProviderFailed
 from outreach.forms import Claiming
 from outreach.metrics import Metrics
-from outreach.outcomes import finish, put_back, set_aside
+from outreach.outcomes import dead_letter, finish, put_back
 from outreach.pauses import current_pause
 from outreach.settings import Settings
 from outreach.stages import Stage
 from outreach.working import Result, Work, Working
-from raceproof import Finished, Limit, SetAside, Worker
+from raceproof import ConcurrencyLimit, DeadLettered, Worker
+from raceproof.run import Finished
 
 log = logging.getLogger("outreach.manager")
 
@@ -63,13 +64,13 @@ class Manager:
             finish=stage.finish,
             by=settings.instance,
             parallel=stage.parallel,
-            most=settings.batch,
+            max_batch=settings.batch,
             # a row's own time ends in `_handle`, which knows what to write; this is for the whole batch
             batch_timeout=settings.batch_timeout,
             poll=settings.poll,
             drain=settings.drain,
             returning=COLUMNS,
-            limit=Limit(stage.task, settings.at_once(stage.name), settings.slot),
+            limit=ConcurrencyLimit(stage.task, settings.at_once(stage.name), settings.slot),
         )
 
     async def run_until_idle(self, stage: Stage) -> Worker:
@@ -121,8 +122,8 @@ class Manager:
             return await self._put_back(stage, work, number, said, delay=error.delay, counted=False)
         except Hopeless as error:
             why = str(error)
-            answer = await self._written(lambda: set_aside(self._database, self._claiming, stage, work, why))
-            return self._ended(stage, work, number, why, "set aside" if answer.won else "lost")
+            answer = await self._written(lambda: dead_letter(self._database, self._claiming, stage, work, why))
+            return self._ended(stage, work, number, why, "dead-lettered" if answer.won else "lost")
         except Exception as error:
             if isinstance(error, TimeoutError) and limit.expired():
                 if self._working.is_storing:  # the answer is there, and the database is not
@@ -171,8 +172,8 @@ class Manager:
         )
         if not answer.won:
             outcome = "lost"
-        elif isinstance(answer, SetAside):
-            outcome = "set aside"
+        elif isinstance(answer, DeadLettered):
+            outcome = "dead-lettered"
         else:
             outcome = "failed" if counted and error is not None else "put back"
         return self._ended(stage, work, number, error or "not now", outcome)

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from outreach.lifecycle import Progress
 from outreach.stages import STAGES
 
-OUTCOMES = ("done", "failed", "set aside", "put back", "lost")
+OUTCOMES = ("done", "failed", "dead-lettered", "put back", "lost")
 
 
 class Metrics:
@@ -47,9 +47,7 @@ class Metrics:
             registry=self.registry,
         )
         self.matches = Gauge("outreach_matches", "Matches that exist.", registry=self.registry)
-        self.reviews = Gauge(
-            "outreach_reviews_waiting", "Matches that wait for a person.", registry=self.registry
-        )
+        self.reviews = Gauge("outreach_reviews_waiting", "Matches that wait for a person.", registry=self.registry)
         self.spent = Gauge("outreach_ai_spent", "What the AI has cost, or may have.", registry=self.registry)
         self.calls = Gauge("outreach_ai_calls", "Calls to the AI that were sent.", registry=self.registry)
         for stage in STAGES:

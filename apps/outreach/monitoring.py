@@ -92,9 +92,7 @@ async def _markers(database: Database, stage: Stage, claiming: Claiming) -> list
         else:
             until = since + timedelta(seconds=claiming.stale)
             why = "" if until > now else "its worker has died"
-        found.append(
-            Lock(stage.name, row["id"], row["name"], None, row["lock"], until, row["updated_at"], why)
-        )
+        found.append(Lock(stage.name, row["id"], row["name"], None, row["lock"], until, row["updated_at"], why))
     return found
 
 

@@ -173,9 +173,7 @@ def _form(settings: Settings, facts: Facts) -> Form:
     if facts.layout is Layout.OWN:
         return settings.form
     if settings.form is Form.COLUMNS and "form" in settings.model_fields_set:
-        raise Unusable(
-            f"{TABLE} was adopted as it is and has no columns for claims: set OUTREACH_FORM=marker"
-        )
+        raise Unusable(f"{TABLE} was adopted as it is and has no columns for claims: set OUTREACH_FORM=marker")
     return Form.MARKER
 
 

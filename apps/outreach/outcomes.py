@@ -16,7 +16,7 @@ from outreach import attempts
 from outreach.forms import Claiming
 from outreach.stages import Stage
 from outreach.tables import discoveries
-from raceproof import AsyncStore, Claim, SetAside, sql
+from raceproof import AsyncStore, Claim, DeadLettered, sql
 
 LONGEST_ERROR = 2000
 
@@ -43,9 +43,7 @@ async def finish(database: Database, claiming: Claiming, stage: Stage, work: Wor
                 raise _LostRow
             if stage.stays:
                 told = {**columns, "updated_at": store_now(connection)}
-                await connection.execute(
-                    update(discoveries).where(discoveries.c.id == work.key).values(**told)
-                )
+                await connection.execute(update(discoveries).where(discoveries.c.id == work.key).values(**told))
             if claiming.adopted:
                 await attempts.end(connection, stage, work)
             if "share" in stage.lifecycle.moves and not stage.stays:
@@ -84,12 +82,12 @@ async def put_back(
             await _write_error(connection, stage, [work.key], text)
         if not counted and delay:
             await _rest(connection, stage, work, delay)
-        if isinstance(answer, SetAside) and stage.shared:
+        if isinstance(answer, DeadLettered) and stage.shared:
             await _give_up_line(connection, store, stage, work, str(text))
     return answer
 
 
-async def set_aside(database: Database, claiming: Claiming, stage: Stage, work: Work, error: str) -> Any:
+async def dead_letter(database: Database, claiming: Claiming, stage: Stage, work: Work, error: str) -> Any:
     """It cannot be done as it is: no further attempt, nor for other discoveries of a podcast where the work is its own."""
     text = storable(error)
     answer: Any
@@ -128,10 +126,10 @@ async def _put_back_beside(
     number = await attempts.rest(connection, stage, work, claiming, error, delay, counted)
     if error is not None:
         await _write_error(connection, stage, [work.key], error)
-    if not counted or number < claiming.cap:
+    if not counted or number < claiming.max_attempts:
         return answer
     await _give_up_beside(connection, store, claiming, stage, work, str(error))
-    return SetAside(work.key, work.move, answer.status, number)
+    return DeadLettered(work.key, work.declared, answer.status, number)
 
 
 async def _give_up_beside(
@@ -143,7 +141,7 @@ async def _give_up_beside(
     error: str,
 ) -> None:
     """The row was just given back in this transaction, so it is still locked by it."""
-    await attempts.spend(connection, stage, work, claiming.cap, error)
+    await attempts.spend(connection, stage, work, claiming.max_attempts, error)
     await _write_error(connection, stage, [work.key], error)
     if stage.stays:
         return
@@ -160,9 +158,7 @@ async def _share(store: AsyncStore, stage: Stage, work: Work) -> None:
     await store.move_many(stage.move("share"), where=_same_podcast(work), set={stage.error: None})
 
 
-async def _give_up_line(
-    connection: AsyncConnection, store: AsyncStore, stage: Stage, work: Work, error: str
-) -> None:
+async def _give_up_line(connection: AsyncConnection, store: AsyncStore, stage: Stage, work: Work, error: str) -> None:
     """What cannot be done for one discovery of a podcast cannot be done for those behind it: it is not paid for again."""
     told = await store.move_many(stage.move("give_up_too"), where=_same_podcast(work))
     await _write_error(connection, stage, [one.key for one in told if one.won], error)
@@ -181,6 +177,4 @@ async def _rest(connection: AsyncConnection, stage: Stage, work: Work, seconds: 
 async def _write_error(connection: AsyncConnection, stage: Stage, keys: list[Any], error: str) -> None:
     """In the transaction that has just decided about these rows, so they are ours."""
     if keys:
-        await connection.execute(
-            update(discoveries).where(discoveries.c.id.in_(keys)).values({stage.error: error})
-        )
+        await connection.execute(update(discoveries).where(discoveries.c.id.in_(keys)).values({stage.error: error}))

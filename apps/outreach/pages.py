@@ -15,7 +15,7 @@ from outreach.lifecycle import Vetting
 from outreach.monitoring import active_processing, stuck_locks
 from outreach.service import Service
 from outreach.stages import STAGES
-from raceproof import svg
+from raceproof.ops.diagram import svg
 
 LARGEST = 2**62
 
@@ -27,9 +27,7 @@ def pages(service: Service, folder: Path) -> APIRouter:
     database = service.database
     machine = svg(Vetting.spec)
 
-    async def render(
-        name: str, request: Request, root: str = "./", code: int = 200, **told: Any
-    ) -> HTMLResponse:
+    async def render(name: str, request: Request, root: str = "./", code: int = 200, **told: Any) -> HTMLResponse:
         """A page, or with `?fragment=1` its live part alone; `root` is the way back, so that all works under any prefix."""
         fragment = "fragment" in request.query_params
         template = rendered.get_template(f"{name}_body.html" if fragment else "page.html")
@@ -65,9 +63,7 @@ def pages(service: Service, folder: Path) -> APIRouter:
         rows, following = await reading.page_of_discoveries(
             database, campaign=_key(campaign), failed=failed, after=_key(after) or 0
         )
-        return await render(
-            "discoveries", request, rows=rows, following=following, campaign=campaign, failed=failed
-        )
+        return await render("discoveries", request, rows=rows, following=following, campaign=campaign, failed=failed)
 
     @routes.get("/podcasts.html")
     async def podcasts(request: Request, after: int = 0) -> Response:
@@ -121,9 +117,7 @@ def pages(service: Service, folder: Path) -> APIRouter:
         form = await _form(request)
         if stage not in STAGES or form.get("action") not in ("pause", "resume"):
             raise HTTPException(422, "pause or resume a stage")
-        await reviewing.switch(
-            database, stage, form["action"] == "pause", "somebody at the page", "by the button"
-        )
+        await reviewing.switch(database, stage, form["action"] == "pause", "somebody at the page", "by the button")
         return RedirectResponse("../", status.HTTP_303_SEE_OTHER)
 
     @routes.post("/campaigns")

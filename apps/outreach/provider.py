@@ -23,7 +23,7 @@ from fastapi.responses import JSONResponse
 
 from outreach import built_in
 from outreach.built_in import Podcast, Wanted
-from raceproof.intake import BadJson, parse
+from raceproof.webhooks import BadJson, parse
 
 REFUSAL = "I'm sorry, but I can't help with that."
 ROOM = 2000
@@ -102,9 +102,7 @@ class Provider:
         key, _, name = told.removeprefix("Bearer ").partition(".")
         return name or "one" if secrets.compare_digest(key.encode(), self.key.encode()) else None
 
-    async def answer(
-        self, by: str, told: dict[str, Any], intent: str, gone: Callable[[], Awaitable[None]]
-    ) -> Response:
+    async def answer(self, by: str, told: dict[str, Any], intent: str, gone: Callable[[], Awaitable[None]]) -> Response:
         """Answer one call, unless whoever asked is gone."""
         content = json.loads(str(told["messages"][-1]["content"]))
         product = _product(content)
@@ -152,11 +150,7 @@ class Provider:
             text, call.end = REFUSAL, "refused"
         elif _chance(call.product, "cut") < wrong.cut and int(told.get("max_tokens") or 0) < ROOM:
             text, finish, call.end = text[: len(text) // 2], "length", "cut"
-        elif (
-            _chance(call.product, "garbled") < wrong.garbled
-            and len(told["messages"]) == 2
-            and "criteria" in content
-        ):
+        elif _chance(call.product, "garbled") < wrong.garbled and len(told["messages"]) == 2 and "criteria" in content:
             text, call.end = "Here are the scores: 80, 70, 60.", "garbled"
         elif _chance(call.product, "fenced") < wrong.fenced:
             text = f"Sure!\n```json\n{text}\n```\nAnything else?"

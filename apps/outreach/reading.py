@@ -81,9 +81,7 @@ def _switch(row: dict[str, Any], pause: Pause | None) -> dict[str, Any]:
 async def calls(database: Database, limit: int = 50) -> list[dict[str, Any]]:
     """The latest AI calls, with what each has cost and for what."""
     async with database.read() as connection:
-        rows = await _rows(
-            connection, select(ai_calls).order_by(ai_calls.c.id.desc()).limit(min(limit, MOST))
-        )
+        rows = await _rows(connection, select(ai_calls).order_by(ai_calls.c.id.desc()).limit(min(limit, MOST)))
     return [{**row, "cost": row["cost"] / 1_000_000} for row in rows]
 
 
@@ -94,9 +92,7 @@ async def all_campaigns(database: Database) -> list[dict[str, Any]]:
     async with database.read() as connection:
         rows = await _rows(
             connection,
-            select(campaigns, found.label("podcasts"), matched.label("matches"))
-            .order_by(campaigns.c.id)
-            .limit(MOST),
+            select(campaigns, found.label("podcasts"), matched.label("matches")).order_by(campaigns.c.id).limit(MOST),
         )
     return [{**row, "keywords": words_in(row["keywords"])} for row in rows]
 
@@ -121,9 +117,7 @@ async def page_of_discoveries(
         wanted.append(is_failed[0] | is_failed[1] | is_failed[2] | is_failed[3])
     limit = min(limit, MOST)
     async with database.read() as connection:
-        rows = await _rows(
-            connection, _discoveries().where(*wanted).order_by(discovery_stages.c.id).limit(limit + 1)
-        )
+        rows = await _rows(connection, _discoveries().where(*wanted).order_by(discovery_stages.c.id).limit(limit + 1))
     listed = [_shown(row) for row in rows[:limit]]
     return listed, listed[-1]["id"] if len(rows) > limit else None
 
@@ -152,9 +146,7 @@ async def page_of_podcasts(
     """Podcasts by id, and where the next page begins."""
     limit = min(limit, MOST)
     async with database.read() as connection:
-        rows = await _rows(
-            connection, select(media).where(media.c.id > after).order_by(media.c.id).limit(limit + 1)
-        )
+        rows = await _rows(connection, select(media).where(media.c.id > after).order_by(media.c.id).limit(limit + 1))
     listed = [_podcast_shown(row) for row in rows[:limit]]
     return listed, listed[-1]["id"] if len(rows) > limit else None
 
@@ -234,9 +226,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     told = dict(row)
     told["criteria"] = criteria_in(row["vetting_criteria_met"])
     told["stages"] = {stage.name: row[stage.status] for stage in STAGES.values()}
-    told["at"] = next(
-        (f"{name} {status}" for name, status in told["stages"].items() if status != "completed"), "done"
-    )
+    told["at"] = next((f"{name} {status}" for name, status in told["stages"].items() if status != "completed"), "done")
     texts = (row[stage.error] for stage in STAGES.values())
     told["error"] = next((text for text in texts if text and not text.startswith("PROCESSING:")), None)
     return told

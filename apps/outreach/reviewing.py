@@ -13,7 +13,8 @@ from outreach.lifecycle import Review, StageSwitch
 from outreach.pauses import end_pause
 from outreach.stages import STAGES, Stage
 from outreach.tables import ai_answers, ai_calls, discoveries, discovery_stages, review_tasks
-from raceproof import Answer, AsyncStore, Moved, sql
+from raceproof import AsyncStore, Moved, sql
+from raceproof.moves import Answer
 
 MANY = 500
 """Keys of one statement."""
@@ -47,9 +48,7 @@ async def decide(database: Database, task: int, approve: bool, by: str, because:
     return answer
 
 
-async def switch(
-    database: Database, stage: str, pause: bool, by: str, reason: str
-) -> Answer[Any, Any] | Resumed:
+async def switch(database: Database, stage: str, pause: bool, by: str, reason: str) -> Answer[Any, Any] | Resumed:
     """Pause a stage, or let it go on; that ends a pause after failures of what it asks as well."""
     move = StageSwitch.pause if pause else StageSwitch.resume
     told = {"changed_by": by, "reason": reason}

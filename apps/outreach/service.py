@@ -47,9 +47,7 @@ class Service:
 
 
 @asynccontextmanager
-async def prepared(
-    settings: Settings, metrics: Metrics, purpose: Purpose = Purpose.LOOK
-) -> AsyncIterator[Service]:
+async def prepared(settings: Settings, metrics: Metrics, purpose: Purpose = Purpose.LOOK) -> AsyncIterator[Service]:
     """The service with nothing running yet."""
     async with opened(settings, purpose) as found:
         database, claiming = found.database, found.claiming

@@ -25,12 +25,8 @@ class Settings(BaseSettings):
     form: Form = Field(Form.COLUMNS, description="where claims live: `columns`, or `marker` in error columns")
     host: str = "127.0.0.1"
     port: int = 8090
-    hosts: HostNames = Field(
-        (), description="names under which this is reached, beside localhost and addresses"
-    )
-    token: SecretText | None = Field(
-        None, description="asked for by API and page; needed on any address but loopback"
-    )
+    hosts: HostNames = Field((), description="names under which this is reached, beside localhost and addresses")
+    token: SecretText | None = Field(None, description="asked for by API and page; needed on any address but loopback")
     instance: str = Field("one", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="the name of this instance")
 
     rhythm: Literal["clock", "continuous"] = Field(
@@ -48,9 +44,7 @@ class Settings(BaseSettings):
     stale: float = Field(
         STALE, gt=0, description="seconds after which a marker counts as left behind; kept in the database"
     )
-    lease: float = Field(
-        LEASE, gt=0, description="seconds of a claim in columns, renewed while it is worked on"
-    )
+    lease: float = Field(LEASE, gt=0, description="seconds of a claim in columns, renewed while it is worked on")
     rest: float = Field(30.0, ge=0, description="seconds that a row rests after its first failure")
 
     ai_url: str = Field("", description="an OpenAI-compatible API, https://…/v1; built in if empty")

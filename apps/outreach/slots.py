@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from outreach.failures import Busy
-from raceproof import AsyncStore, Leading, Lease
+from raceproof import AsyncStore, Lease, LeaseGranted
 
 log = logging.getLogger("outreach.slots")
 
@@ -25,7 +25,7 @@ QUICK, SLOW = 0.02, 0.5
 class Slot:
     """The right to make one call."""
 
-    def __init__(self, store: AsyncStore, leading: Leading, seconds: float) -> None:
+    def __init__(self, store: AsyncStore, leading: LeaseGranted, seconds: float) -> None:
         self._store = store
         self._leading = leading
         self._seconds = seconds
@@ -33,14 +33,14 @@ class Slot:
     async def lasts(self, seconds: float) -> bool:
         """Whether it is ours for so long from now, by the local clock; renewed if it has to be."""
         if self._leading.deadline - time.monotonic() < seconds:
-            answer = await self._store.keep_leading(self._leading)
-            if not isinstance(answer, Leading):
+            answer = await self._store.renew_lease(self._leading)
+            if not isinstance(answer, LeaseGranted):
                 return False
             self._leading = answer
         return self._leading.deadline - time.monotonic() >= seconds
 
     async def free(self) -> None:
-        await self._store.step_down(self._leading)
+        await self._store.release_lease(self._leading)
 
 
 class Slots:
@@ -92,19 +92,19 @@ class Slots:
         # a name of its own: whoever else is in this process does not have it
         by = f"{self._by}/{uuid4().hex[:12]}"
         for lease in random.sample(self._leases, len(self._leases)):
-            asking = asyncio.ensure_future(self._store.lead(lease, by))
+            asking = asyncio.ensure_future(self._store.acquire_lease(lease, by))
             try:
                 answer = await asyncio.shield(asking)
             except asyncio.CancelledError:
                 asking.add_done_callback(self._give_back)
                 raise
-            if isinstance(answer, Leading):
+            if isinstance(answer, LeaseGranted):
                 return Slot(self._store, answer, self._seconds)
         return None
 
     def _give_back(self, asked: "asyncio.Future[Any]") -> None:
         """A slot that was given when nobody waited for it any more."""
-        if not asked.cancelled() and asked.exception() is None and isinstance(asked.result(), Leading):
+        if not asked.cancelled() and asked.exception() is None and isinstance(asked.result(), LeaseGranted):
             self._start(Slot(self._store, asked.result(), self._seconds))
 
     def _start(self, slot: Slot) -> "asyncio.Task[None]":

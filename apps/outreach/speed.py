@@ -86,9 +86,7 @@ async def _prepare(url: str, rows: int) -> None:
     connection = await asyncpg.connect(url)
     await connection.execute("CREATE TABLE by_hand AS SELECT * FROM campaign_media_discoveries")
     await connection.execute("ALTER TABLE by_hand ADD PRIMARY KEY (id)")
-    await connection.execute(
-        "CREATE INDEX ON by_hand (id) WHERE vetting_status IN ('pending', 'in_progress')"
-    )
+    await connection.execute("CREATE INDEX ON by_hand (id) WHERE vetting_status IN ('pending', 'in_progress')")
     await connection.close()
 
 
@@ -112,9 +110,7 @@ async def _ours(url: str, form: Form) -> float:
     connection = await asyncpg.connect(url)
     # back to the start, past the guards: the recorded way would be measured as well
     await connection.execute("ALTER TABLE campaign_media_discoveries DISABLE TRIGGER USER")
-    await connection.execute(
-        "UPDATE campaign_media_discoveries SET vetting_status = 'pending', vetting_attempts = 0"
-    )
+    await connection.execute("UPDATE campaign_media_discoveries SET vetting_status = 'pending', vetting_attempts = 0")
     await connection.execute("ALTER TABLE campaign_media_discoveries ENABLE TRIGGER USER")
     await connection.execute("VACUUM ANALYZE campaign_media_discoveries")
     await connection.close()

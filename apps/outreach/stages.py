@@ -9,7 +9,8 @@ from typing import Any
 
 from outreach.adopted import AdoptedEnrichment, AdoptedVetting
 from outreach.lifecycle import Description, Enrichment, Matching, Vetting
-from raceproof import Claimable, Marker, Move, Spec
+from raceproof.claims import TextMarker
+from raceproof.declare import Claimable, Move, Spec
 
 
 class Layout(StrEnum):
@@ -43,8 +44,8 @@ class Stage:
         return self.columns.lifecycle
 
     @property
-    def form(self) -> Marker:
-        assert isinstance(self.marker.form, Marker)
+    def form(self) -> TextMarker:
+        assert isinstance(self.marker.form, TextMarker)
         return self.marker.form
 
     @property
@@ -83,9 +84,7 @@ class Stage:
 
 def _stages(claims: dict[str, tuple[Claimable[Any], Claimable[Any]]]) -> dict[str, Stage]:
     return {
-        "enrichment": Stage(
-            "enrichment", "enrichment_pipeline", *claims["enrichment"], 1, 5, 86400.0, "feeds"
-        ),
+        "enrichment": Stage("enrichment", "enrichment_pipeline", *claims["enrichment"], 1, 5, 86400.0, "feeds"),
         "ai_description": Stage(
             "ai_description", "ai_description_completion", *claims["ai_description"], 1, 3, 600.0, "ai"
         ),

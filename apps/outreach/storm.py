@@ -170,9 +170,7 @@ async def _blow(storm: Storm) -> None:
     await install(service.database, plan.newest_form is Form.COLUMNS)
     seeded = await fill(service, plan.podcasts, plan.campaigns, plan.broken)
     await until(lambda: _answers(storm.client), 60)
-    drills = Drills(
-        storm.instances, service.database, service.claiming, storm.provider, LEASE, storm.environment
-    )
+    drills = Drills(storm.instances, service.database, service.claiming, storm.provider, LEASE, storm.environment)
     await drills.run(report, plan.forms)
     storm.happened.pauses += drills.pauses
     storm.happened.not_again = drills.products
@@ -220,11 +218,11 @@ def _count(storm: Storm, seconds: float) -> None:
 
 async def _hold_back(service: Service, plan: Plan) -> None:
     """The last campaign is vetted when enough has happened, so that there is always something to disturb."""
-    rests = (
-        "now() + interval '1 year'" if service.database.dialect == "postgres" else "'9999-01-01 00:00:00.000'"
-    )
+    rests = "now() + interval '1 year'" if service.database.dialect == "postgres" else "'9999-01-01 00:00:00.000'"
     async with service.database.transaction() as (connection, _):
-        last = f"UPDATE campaign_media_discoveries SET vetting_rests_until = {rests} WHERE campaign_id = {plan.campaigns}"  # noqa: S608
+        last = (
+            f"UPDATE campaign_media_discoveries SET vetting_rests_until = {rests} WHERE campaign_id = {plan.campaigns}"  # noqa: S608
+        )
         await connection.execute(text(last))
 
 
@@ -269,9 +267,9 @@ async def _rage(storm: Storm) -> None:
 async def _trouble(storm: Storm, nearly: Any) -> None:
     """One after the other; at least a whole round, and then until nearly everything has ended."""
     choose = random.Random(7)
-    for turn in count():
-        kind = ROUND[turn % len(ROUND)]
-        if turn >= len(ROUND) and (storm.plan.short or await nearly()):
+    for permit in count():
+        kind = ROUND[permit % len(ROUND)]
+        if permit >= len(ROUND) and (storm.plan.short or await nearly()):
             return
         await asyncio.sleep(storm.plan.every * choose.uniform(0.6, 1.4))
         if kind == "power":
@@ -335,9 +333,7 @@ async def _held_by(storm: Storm, who: str) -> list[int]:
 async def _cut_the_power(storm: Storm) -> None:
     """All die, those that use markers in the middle of a call, and begin again an hour later by the store's clock."""
     forms = [storm.plan.form_of(number) for number in range(storm.plan.workers)]
-    last = [
-        one for one, form in zip(storm.workers, forms, strict=True) if form is Form.MARKER
-    ] or storm.workers
+    last = [one for one, form in zip(storm.workers, forms, strict=True) if form is Form.MARKER] or storm.workers
 
     async def one_is_calling() -> bool:
         return bool({one.name for one in last} & set(await _callers(storm)))

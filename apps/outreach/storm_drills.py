@@ -52,9 +52,7 @@ class Drills:
 
     async def run(self, report: Report, forms: list[Form]) -> None:
         spent = await self._unsent()
-        report.check(
-            "calls that were never sent cost nothing", spent == 0, spent, "unsent-calls-cost-nothing"
-        )
+        report.check("calls that were never sent cost nothing", spent == 0, spent, "unsent-calls-cost-nothing")
         await self._enriched()
         async with httpx.AsyncClient(base_url=self.provider, trust_env=False, timeout=10) as client:
             for form in forms:
@@ -62,13 +60,9 @@ class Drills:
         report.counts["rows taken over from a frozen worker in a drill"] = self.taken_over
         report.at_least("rows taken over from frozen workers in drills", 2 * len(forms), self.taken_over)
         late = self.late_results
-        report.check(
-            "a late result changes nothing", not late, "; ".join(late[:3]), "late-results-are-refused"
-        )
+        report.check("a late result changes nothing", not late, "; ".join(late[:3]), "late-results-are-refused")
         late = self.late_failures
-        report.check(
-            "a late failure changes nothing", not late, "; ".join(late[:3]), "late-failures-are-refused"
-        )
+        report.check("a late failure changes nothing", not late, "; ".join(late[:3]), "late-failures-are-refused")
 
     async def _unsent(self) -> int:
         """A worker whose provider is not there, until it has tried a few times; what it has spent."""

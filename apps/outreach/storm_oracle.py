@@ -65,8 +65,7 @@ async def judge(
         [budget] = await rows("SELECT spent, calls FROM ai_budget")
         ends = await rows("SELECT outcome, cost FROM ai_calls")
         keywords = {
-            row["id"]: " ".join(json.loads(row["keywords"]))
-            for row in await rows("SELECT id, keywords FROM campaigns")
+            row["id"]: " ".join(json.loads(row["keywords"])) for row in await rows("SELECT id, keywords FROM campaigns")
         }
     _changes(report, log, happened)
     _calls(report, calls, happened)
@@ -84,9 +83,7 @@ def none(report: Report, name: str, what: str, wrong: Iterable[Any], of: int) ->
 
 
 def _changes(report: Report, log: list[Event], happened: Happened) -> None:
-    none(
-        report, "only-known-steps", "every status moved as the table by hand says", judge_steps(log), len(log)
-    )
+    none(report, "only-known-steps", "every status moved as the table by hand says", judge_steps(log), len(log))
     none(
         report,
         "stages-in-order",
@@ -235,7 +232,7 @@ def _aside(
             if product and not ends[product] & FINAL and "workers died" not in said:
                 by_outage.append(f"{stage} {row['id']}: {said[:60]}")
     aside = sum(row[f"{stage}_status"] == "failed" for row in found for stage in KINDS)
-    report.counts["set aside"] = aside
+    report.counts["dead-lettered"] = aside
     what = "an outage sets no row aside: what was set aside was refused by itself"
     none(report, "outages-set-nothing-aside", what, by_outage, aside)
     none(report, "set-aside-with-errors", "rows that were set aside say why", silent, aside)
@@ -265,9 +262,7 @@ def _results(
     for row in found:
         if row["vetting_status"] == "completed":
             criteria = json.loads(row["vetting_criteria_met"])
-            mean = sum(one["score"] * one["weight"] for one in criteria) / sum(
-                one["weight"] for one in criteria
-            )
+            mean = sum(one["score"] * one["weight"] for one in criteria) / sum(one["weight"] for one in criteria)
             if abs(mean - row["vetting_score"]) > 0.06:
                 wrong.append(f"{row['id']}: {row['vetting_score']}, and the criteria make {mean:.1f}")
     none(report, "scores-are-their-criteria", "every score is the mean of its criteria", wrong, len(found))
@@ -277,9 +272,7 @@ def _results(
         if row["matching_status"] == "completed" and row["vetting_score"] >= MATCH
     }
     made = Counter((row["campaign_id"], row["media_id"]) for row in matches)
-    wrong = [str(pair) for pair in due ^ set(made)] + [
-        str(pair) for pair, number in made.items() if number > 1
-    ]
+    wrong = [str(pair) for pair in due ^ set(made)] + [str(pair) for pair, number in made.items() if number > 1]
     report.counts["matches"] = len(matches)
     none(
         report,

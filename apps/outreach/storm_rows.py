@@ -76,9 +76,7 @@ async def fill(service: Service, podcasts: int, of: int, broken: int = BROKEN) -
                     [{"url": url, "body": body, "stored_at": now} for url, body in bodies.items()]
                 )
             )
-            await connection.execute(
-                insert(media).values([{"rss_url": url, "name": url, **stamps} for url in bodies])
-            )
+            await connection.execute(insert(media).values([{"rss_url": url, "name": url, **stamps} for url in bodies]))
         seeded.broken = podcasts // broken
         for campaign in (await connection.execute(select(campaigns.c.id))).scalars().all():
             pairs = select(
@@ -96,11 +94,7 @@ async def fill(service: Service, podcasts: int, of: int, broken: int = BROKEN) -
 
 async def _old_texts(connection: Any, seeded: Seeded) -> None:
     """Errors, malformed markers, a dead worker's marker, and markers of an older version that still works."""
-    keys = (
-        (await connection.execute(select(discoveries.c.id).order_by(discoveries.c.id).limit(50)))
-        .scalars()
-        .all()
-    )
+    keys = (await connection.execute(select(discoveries.c.id).order_by(discoveries.c.id).limit(50))).scalars().all()
     now = datetime.now(UTC)
     old = (now - timedelta(hours=2)).replace(tzinfo=None).isoformat()
     for place, key in enumerate(keys[:40]):
@@ -114,18 +108,14 @@ async def _old_texts(connection: Any, seeded: Seeded) -> None:
             seeded.errors[key] = words
         await _set(connection, key, words)
     for key in keys[40:45]:
-        await _set(
-            connection, key, f"PROCESSING:ENRICHMENT:{uuid.uuid4()}:{now.replace(tzinfo=None).isoformat()}"
-        )
+        await _set(connection, key, f"PROCESSING:ENRICHMENT:{uuid.uuid4()}:{now.replace(tzinfo=None).isoformat()}")
         seeded.held_elsewhere.append(key)
     for key in keys[45:50]:
         await _set(connection, key, f"PROCESSING:ENRICHMENT:{uuid.uuid4().hex}:{now.timestamp() - 7200:.3f}")
 
 
 async def _set(connection: Any, key: int, words: str) -> None:
-    await connection.execute(
-        update(discoveries).where(discoveries.c.id == key).values(enrichment_error=words)
-    )
+    await connection.execute(update(discoveries).where(discoveries.c.id == key).values(enrichment_error=words))
 
 
 def _feed(number: int, broken: int) -> bytes:
@@ -166,9 +156,7 @@ async def examine(service: Service, seeded: Seeded, report: Report) -> None:
         total = await number(select(func.count()).select_from(discoveries))
         done = await number(select(func.count()).where(_ended()))
         not_a_feed = discoveries.c.enrichment_error.like("NotAFeed%")
-        broken = await number(
-            select(func.count()).where(discoveries.c.enrichment_status == "failed", not_a_feed)
-        )
+        broken = await number(select(func.count()).where(discoveries.c.enrichment_status == "failed", not_a_feed))
         of = await number(select(func.count()).select_from(campaigns))
         lost = await _lost_texts(connection, seeded)
         left = await _locks_left(connection)
@@ -196,8 +184,6 @@ async def _lost_texts(connection: Any, seeded: Seeded) -> list[str]:
     """Texts from before the storm that are neither in their column nor among the kept ones."""
     kept = select(error_texts.c.discovery_id, error_texts.c.text)
     found = {tuple(row) for row in await connection.execute(kept)}
-    current = select(discoveries.c.id, discoveries.c.enrichment_error).where(
-        discoveries.c.id.in_(list(seeded.errors))
-    )
+    current = select(discoveries.c.id, discoveries.c.enrichment_error).where(discoveries.c.id.in_(list(seeded.errors)))
     found |= {tuple(row) for row in await connection.execute(current)}
     return [f"{key}: {words[:80]}" for key, words in seeded.errors.items() if (key, words) not in found]

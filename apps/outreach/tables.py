@@ -7,12 +7,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appkit.database import Database, Moment
-from appkit.migrating import OwnTables
+from appkit.migrating import OwnTables, guards
 from outreach import triggers
 from outreach.forms import Form
 from outreach.lifecycle import STALE, TABLE, Review, StageSwitch, Transcription
 from outreach.stages import STAGES, Layout
-from raceproof import claim_index_ddl, guard_ddl, history_ddl, lease_ddl, schedule_ddl
+from raceproof import Lease, ddl
+from raceproof.run import Schedules
 
 metadata = MetaData()
 
@@ -141,9 +142,7 @@ pauses = Table(
     *_moments("since", "until"),
 )
 outreach_facts = Table("outreach_facts", metadata, *_text("name", "value"))
-ai_budget = Table(
-    "ai_budget", metadata, *_text("name"), *_numbers("spent", "calls"), Column("next_at", Float)
-)
+ai_budget = Table("ai_budget", metadata, *_text("name"), *_numbers("spent", "calls"), Column("next_at", Float))
 ai_calls = Table(
     "ai_calls",
     metadata,
@@ -181,22 +180,20 @@ def own_tables(
 ) -> OwnTables:
     """The library's tables, indexes and guards, and triggers that keep error texts; nothing on tables that are theirs."""
 
-    def ddl(dialect: str) -> list[str]:
+    def statements(dialect: Any) -> list[str]:
         guarded = [one.spec for one in (Review, StageSwitch, Transcription) if one.spec.table not in theirs]
         found = [
-            history_ddl(Review.spec, dialect),  # type: ignore[arg-type]
-            schedule_ddl(dialect),
-            lease_ddl(dialect),
-            *(guard_ddl(one, dialect) for one in guarded),  # type: ignore[arg-type]
+            *ddl(Review, Schedules(), Lease("any"), dialect=dialect, only="tables"),
+            *guards(*guarded, dialect=dialect),
         ]
         if Transcription.spec.table not in theirs:
-            found.append(claim_index_ddl(Transcription.transcribe, dialect))  # type: ignore[arg-type]
+            found += ddl(Transcription, dialect=dialect, only="indexes")
         if layout is Layout.ADOPTED:
             return found
         # the same rows are looked for in both forms, so one index serves both
-        found += [claim_index_ddl(stage.columns, dialect) for stage in STAGES.values()]  # type: ignore[arg-type]
-        found += [guard_ddl(stage.lifecycle, dialect) for stage in STAGES.values()]  # type: ignore[arg-type]
+        found += ddl(*(stage.columns for stage in STAGES.values()), dialect=dialect, only="indexes")
+        found += guards(*(stage.lifecycle for stage in STAGES.values()), dialect=dialect)
         found += triggers.keeping(dialect)
         return found + list(triggers.passing_over(dialect, stale)) if form is Form.COLUMNS else found
 
-    return ddl
+    return statements

@@ -18,7 +18,8 @@ from outreach.lifecycle import Transcription
 from outreach.pauses import Pauses
 from outreach.settings import Settings
 from outreach.tables import episodes
-from raceproof import AsyncStore, Claim, Failure, Finished, Limit, Worker
+from raceproof import AsyncStore, Claim, ConcurrencyLimit, Worker
+from raceproof.run import Failure, Finished
 
 log = logging.getLogger("outreach.transcribing")
 
@@ -35,9 +36,7 @@ async def want_transcripts(connection: AsyncConnection, store: AsyncStore, media
     if not named:
         return
     found = await connection.execute(
-        select(episodes.c.id, episodes.c.guid).where(
-            episodes.c.media_id == media_id, episodes.c.guid.in_(list(named))
-        )
+        select(episodes.c.id, episodes.c.guid).where(episodes.c.media_id == media_id, episodes.c.guid.in_(list(named)))
     )
     wanted = {key: {"transcript_url": named[guid]} for key, guid in found}
     await store.move_many(Transcription.want, wanted)
@@ -66,13 +65,13 @@ def transcriber(database: Database, settings: Settings, fetcher: Fetcher) -> Wor
         finish=Transcription.finish,
         by=settings.instance,
         parallel=3,
-        most=settings.batch,
+        max_batch=settings.batch,
         timeout=settings.item_timeout,
         batch_timeout=settings.batch_timeout,
         poll=settings.poll,
         drain=settings.drain,
         returning=["transcript_url"],
-        limit=Limit(TASK, AT_ONCE, settings.slot),
+        limit=ConcurrencyLimit(TASK, AT_ONCE, settings.slot),
     )
 
 

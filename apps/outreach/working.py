@@ -80,9 +80,7 @@ class Working:
             row = await _media(connection, work)
             now: datetime = (await connection.execute(select(store_now(connection)))).scalar_one()
             stored = (
-                await connection.execute(
-                    select(stored_feeds.c.body).where(stored_feeds.c.url == row["rss_url"])
-                )
+                await connection.execute(select(stored_feeds.c.body).where(stored_feeds.c.url == row["rss_url"]))
             ).scalar()
         if row["enriched_at"] and (now - row["enriched_at"]).total_seconds() < FRESH:
             return {}
@@ -147,9 +145,7 @@ class Working:
         """A match and a review task, once for a campaign and a podcast."""
         async with self._database.read() as connection:
             found = await connection.execute(
-                select(discoveries.c.vetting_score, discoveries.c.vetting_reasoning).where(
-                    discoveries.c.id == work.key
-                )
+                select(discoveries.c.vetting_score, discoveries.c.vetting_reasoning).where(discoveries.c.id == work.key)
             )
             score, reasoning = found.one()
         if score is None or score < MATCH:
@@ -160,9 +156,7 @@ class Working:
 
         return await finish(self._database, self._claiming, stage, work, write)
 
-    async def _suggest(
-        self, connection: AsyncConnection, work: Work, score: float, reasoning: str
-    ) -> dict[str, Any]:
+    async def _suggest(self, connection: AsyncConnection, work: Work, score: float, reasoning: str) -> dict[str, Any]:
         now = store_now(connection)
         told = {"campaign_id": work.row["campaign_id"], "media_id": work.row["media_id"]}
         insert = upsert(self._database, match_suggestions).values(
@@ -178,9 +172,7 @@ class Working:
         await connection.execute(task.on_conflict_do_nothing())
         return {"match_created": True, "match_suggestion_id": match_id, "review_status": "pending"}
 
-    async def _keep_feed(
-        self, connection: AsyncConnection, media_id: int, row: Any, feed: Feed, now: datetime
-    ) -> None:
+    async def _keep_feed(self, connection: AsyncConnection, media_id: int, row: Any, feed: Feed, now: datetime) -> None:
         dated = [one.published_at for one in feed.episodes if one.published_at and one.published_at <= now]
         latest = max(dated, default=None)
         whole, parts = built_in.quality(latest, dated, row["audience"], feed.social, now)

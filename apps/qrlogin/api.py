@@ -29,7 +29,8 @@ from qrlogin.seeing import code_url, drawn, follow, seen
 from qrlogin.service import Service
 from qrlogin.sessions_api import session_routes
 from qrlogin.settings import Settings
-from raceproof import StoreUnavailable, svg
+from raceproof import StoreUnavailable
+from raceproof.ops.diagram import svg
 
 log = logging.getLogger("qrlogin.api")
 
@@ -72,9 +73,7 @@ class Problem(BaseModel):
     detail: str
 
 
-def login_app(
-    service: Service, loops: Loops, metrics: Metrics, settings: Settings, phones: Any = None
-) -> FastAPI:
+def login_app(service: Service, loops: Loops, metrics: Metrics, settings: Settings, phones: Any = None) -> FastAPI:
     """The application; with simulated phones the page can scan its own code. `state.closing` ends those who follow."""
     app = web_app("qrlogin", loops, metrics.registry, settings.hosts, version="0.1.0")
     app.state.closing = asyncio.Event()
@@ -101,16 +100,12 @@ def login_app(
 
 async def _away(_: Request, error: Exception) -> Response:
     log.warning("a store did not answer (%s)", type(error).__name__)
-    return JSONResponse(
-        {"detail": "the store does not answer; try again in a moment"}, 503, {"Retry-After": "2"}
-    )
+    return JSONResponse({"detail": "the store does not answer; try again in a moment"}, 503, {"Retry-After": "2"})
 
 
 def _starting(service: Service, door: Door) -> APIRouter:
     api = APIRouter(tags=["logins"])
-    refused: dict[int | str, dict[str, Any]] = {
-        code: {"model": Problem} for code in (401, 403, 404, 422, 429, 503)
-    }
+    refused: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (401, 403, 404, 422, 429, 503)}
 
     async def start(starting: Awaitable[str], request: Request, response: Response) -> Started:
         try:
@@ -259,9 +254,7 @@ def _pages(service: Service, door: Door, simulated: bool) -> APIRouter:
     return pages
 
 
-def _give_cookie(
-    response: Response, request: Request, settings: Settings, session_id: str, token: str
-) -> None:
+def _give_cookie(response: Response, request: Request, settings: Settings, session_id: str, token: str) -> None:
     """For the page of this attempt alone: the browser sends it to its path and to no other."""
     path = f"{settings.path}/logins/{session_id}"
     secure = request.url.scheme == "https" or settings.url.startswith("https:")

@@ -130,9 +130,7 @@ class BesideRedis:
         return policy if int(told.get("maxmemory", 0)) and policy != "noeviction" else ""
 
     async def show(self, session_id: SessionId, fence: int, sealed: str, seconds: float) -> None:
-        await self.client.set(
-            f"{self.key('shown', session_id)}:{fence}", sealed, ex=max(1, math.ceil(seconds))
-        )
+        await self.client.set(f"{self.key('shown', session_id)}:{fence}", sealed, ex=max(1, math.ceil(seconds)))
 
     async def shown(self, session_id: SessionId, fence: int) -> str | None:
         return _text(await self.client.get(f"{self.key('shown', session_id)}:{fence}"))

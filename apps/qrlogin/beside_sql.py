@@ -80,9 +80,7 @@ class BesideDatabase:
     async def forget(self, session_id: SessionId) -> bool:
         async with self._database.transaction() as (connection, _):
             found = await connection.execute(
-                delete(sessions).where(
-                    sessions.c.session_id == str(session_id), sessions.c.status.not_in(OPEN)
-                )
+                delete(sessions).where(sessions.c.session_id == str(session_id), sessions.c.status.not_in(OPEN))
             )
             if found.rowcount:
                 await connection.execute(delete(history).where(history.c.key == str(session_id)))
@@ -126,9 +124,7 @@ class BesideDatabase:
             if (await connection.execute(select(passwords.c.session_id).where(wanted))).first() is None:
                 return None
             taken = await connection.execute(
-                delete(passwords)
-                .where(wanted, passwords.c.until > store_now(connection))
-                .returning(passwords.c.sealed)
+                delete(passwords).where(wanted, passwords.c.until > store_now(connection)).returning(passwords.c.sealed)
             )
             return taken.scalar()
 

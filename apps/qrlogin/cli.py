@@ -154,9 +154,7 @@ async def _measured(told: Settings, loops: Loops, metrics: Metrics) -> AsyncIter
 @main.command()
 @click.option("--port", default=8071, show_default=True, type=click.IntRange(0, 65535))
 @click.option("--code-seconds", default=30.0, show_default=True, help="How long a code is good for.")
-@click.option(
-    "--migrate", default=0.0, show_default=True, help="The share of logins sent to another data centre."
-)
+@click.option("--migrate", default=0.0, show_default=True, help="The share of logins sent to another data centre.")
 def simulate(port: int, code_seconds: float, migrate: float) -> None:
     """Run a simulated Telegram; others use it with QRLOGIN_SIMULATED=127.0.0.1:PORT."""
     kit.log_to_stderr()
@@ -174,9 +172,7 @@ def simulate(port: int, code_seconds: float, migrate: float) -> None:
 
 @main.command()
 @click.argument("user_id", required=False)
-@click.option(
-    "--cleanup", is_flag=True, help="Repair what can be repaired, and remove attempts that have ended."
-)
+@click.option("--cleanup", is_flag=True, help="Repair what can be repaired, and remove attempts that have ended.")
 @kit.output_option
 def diagnose(user_id: str | None, cleanup: bool, output: str) -> None:
     """Look for what is wrong with the attempts of USER_ID, or with the whole system; exit code 6 if something is."""

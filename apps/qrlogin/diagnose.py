@@ -16,6 +16,7 @@ from qrlogin.lifecycle import ENDED, OPEN, Attempt, SavedSession, Status
 from qrlogin.places import AttemptPlaces, Places, open_places
 from qrlogin.settings import Settings
 from qrlogin.tables import held_sessions, saved_sessions
+from raceproof.ops.verify import verify
 
 LOST_AFTER = 30.0
 """Seconds without a holder after which an open attempt counts as forgotten."""
@@ -73,9 +74,7 @@ def _warnings(known: Known, user_id: str) -> Any:
         yield _found(f"{len(gone)} attempts are listed, of which nothing is left", cleanup)
     bad = [name for name, row in known.rows.items() if row.get("status") in ENDED[1:]]
     if bad:
-        yield _found(
-            f"{len(bad)} attempts have ended without a login", f"they are kept for a while; {cleanup}"
-        )
+        yield _found(f"{len(bad)} attempts have ended without a login", f"they are kept for a while; {cleanup}")
 
 
 async def cleanup_user(places: AttemptPlaces, user_id: str) -> list[str]:
@@ -167,7 +166,7 @@ async def _of_system(places: Places) -> AsyncIterator[dict[str, str]]:
             "set maxmemory-policy to noeviction",
         )
     for lifecycle in (Attempt, SavedSession):
-        drift = [one for one in await places.database.store.verify(lifecycle) if one.level != "ok"]
+        drift = [one for one in await verify(places.database.store, lifecycle) if one.level != "ok"]
         yield _line(
             f"declaration of {lifecycle.spec.name}",
             not drift,
@@ -179,9 +178,7 @@ async def _of_system(places: Places) -> AsyncIterator[dict[str, str]]:
         unknown = select(func.count()).where(saved_sessions.c.key_id.not_in(places.vault.key_ids))
         sealed = (await connection.execute(unknown)).scalar_one()
     yield _line("held sessions", True, f"{held}; settled by ingest")
-    yield _line(
-        "keys", not sealed, f"{sealed} sessions sealed with a key that is not set", "add it to QRLOGIN_KEYS"
-    )
+    yield _line("keys", not sealed, f"{sealed} sessions sealed with a key that is not set", "add it to QRLOGIN_KEYS")
 
 
 async def _late(places: Places) -> int:

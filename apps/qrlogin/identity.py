@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from qrlogin.lifecycle import TOKEN_SECONDS
-from raceproof.intake import Secret
+from raceproof.webhooks import Secret
 
 USER_ID = r"[A-Za-z0-9_-]{1,64}"
 SESSION_ID = rf"{USER_ID}:[0-9]{{1,12}}:[a-z0-9]{{8}}"

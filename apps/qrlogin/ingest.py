@@ -172,9 +172,7 @@ class Ingest:
             elif isinstance(answer, Lost) and answer.status in ENDED:
                 await self._places.beside.leave([login.session_id])
         except Exception as error:
-            log.warning(
-                "%s could not be given back (%s); its lease ends", login.session_id, type(error).__name__
-            )
+            log.warning("%s could not be given back (%s); its lease ends", login.session_id, type(error).__name__)
 
     async def _settle(self, session_id: SessionId) -> None:
         """A session that is still held: kept if its attempt had saved it before it ended, else ended at Telegram."""

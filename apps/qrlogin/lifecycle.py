@@ -7,7 +7,9 @@ has ended never changes again. The key of an attempt is three columns, so that o
 
 from enum import StrEnum
 
-from raceproof import Attempts, Columns, Expiry, History, Lifecycle, claim, move
+from raceproof import Attempts, Lifecycle, claimable, move
+from raceproof.claims import ClaimColumns
+from raceproof.declare import Expiry, History
 
 
 class Status(StrEnum):
@@ -60,7 +62,7 @@ class Attempt(
     cancel = move(*BEFORE_SAVING, to=Status.FAILED, stamp="ended_at", sets="reason")
     supersede = move(*OPEN, to=Status.SUPERSEDED, stamp="superseded_at", sets="superseded_by")
 
-    ingest = claim(at=OPEN, lease=LEASE, form=Columns())
+    ingest = claimable(at=OPEN, lease=LEASE, form=ClaimColumns())
 
 
 attempts = Attempts(

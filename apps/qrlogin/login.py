@@ -30,7 +30,8 @@ from qrlogin.tl import (
     functions,
     types,
 )
-from raceproof import Claim, Conflict, Lost, Move, RaceproofError, StoreUnavailable, Unknown
+from raceproof import Claim, Conflict, Lost, RaceproofError, StoreUnavailable, Unknown
+from raceproof.declare import Move
 
 T = TypeVar("T")
 log = logging.getLogger("qrlogin.login")
@@ -199,9 +200,7 @@ class Login:
             while True:
                 rest = self._rest(client, code, code.token == before)
                 before = code.token
-                done, _ = await asyncio.wait(
-                    [entering, hearing], timeout=rest, return_when=asyncio.FIRST_COMPLETED
-                )
+                done, _ = await asyncio.wait([entering, hearing], timeout=rest, return_when=asyncio.FIRST_COMPLETED)
                 if done:
                     if hearing in done:
                         await self._scan(scanned)

@@ -9,7 +9,9 @@ from qrlogin.identity import ANY_ACCOUNT, SessionId, account_of
 from qrlogin.lifecycle import ACTIVE_SECONDS, AGAIN_SECONDS, Attempt, Status, attempts
 from qrlogin.metrics import Metrics
 from qrlogin.places import AttemptPlaces
-from raceproof import Answer, Conflict, Rejected, Started, Unknown
+from raceproof import Conflict, Started, Unknown
+from raceproof.attempts import Rejected
+from raceproof.moves import Answer
 
 if TYPE_CHECKING:
     from qrlogin.ingest import Ingest

@@ -52,9 +52,7 @@ class QRSessionManager(_OnRedis):
 
         Only the phone of this user may scan: `account_id`, if the user id is not that of a Telegram account.
         """
-        return self._do(
-            lambda places: Manager(places, Metrics()).create_session(str(user_id), ttl_seconds, account_id)
-        )
+        return self._do(lambda places: Manager(places, Metrics()).create_session(str(user_id), ttl_seconds, account_id))
 
     def get_active_session_for_user(self, user_id: str | int) -> dict[str, Any] | None:
         """The active attempt with all its fields, and never another."""

@@ -15,7 +15,9 @@ from qrlogin.identity import SessionId
 from qrlogin.lifecycle import SavedSession, Standing, current_sessions
 from qrlogin.sealing import CannotOpen, Vault
 from qrlogin.tables import held_sessions, insert_into, saved_sessions
-from raceproof import Answer, Rejected, Started
+from raceproof import Started
+from raceproof.attempts import Rejected
+from raceproof.moves import Answer
 
 ROTATED_AT_ONCE = 200
 SHOWN = ("session_id", "user_id", "account_id", "status", "key_id", "saved_at", "ended_at", "replaced_by")
@@ -68,9 +70,7 @@ class Saving:
             wanted = held_sessions.c.session_id == str(session_id)
             held = (await connection.execute(select(held_sessions).where(wanted))).mappings().first()
             if held is None:
-                known = select(saved_sessions.c.session_id).where(
-                    saved_sessions.c.session_id == str(session_id)
-                )
+                known = select(saved_sessions.c.session_id).where(saved_sessions.c.session_id == str(session_id))
                 return (await connection.execute(known)).first() is not None
             await connection.execute(delete(held_sessions).where(wanted))
             # one that was decided before the current login, and kept too late, must not take its place
@@ -87,9 +87,7 @@ class Saving:
     async def drop(self, session_id: SessionId) -> None:
         """Forget a session whose attempt may not save it."""
         async with self._database.transaction() as (connection, _):
-            await connection.execute(
-                delete(held_sessions).where(held_sessions.c.session_id == str(session_id))
-            )
+            await connection.execute(delete(held_sessions).where(held_sessions.c.session_id == str(session_id)))
 
     async def held_session(self, session_id: SessionId) -> str | None:
         """A session that is held, as Telethon takes it; nothing if no key of ours opens it."""
@@ -171,9 +169,7 @@ class Saving:
         resealed = []
         for session_id, sealed in rows:
             purpose = f"session {session_id}"
-            resealed.append(
-                (session_id, sealed, self._vault.seal(purpose, self._vault.open(purpose, sealed)))
-            )
+            resealed.append((session_id, sealed, self._vault.seal(purpose, self._vault.open(purpose, sealed))))
         async with self._database.transaction() as (connection, _):
             for session_id, sealed, fresh in resealed:
                 await connection.execute(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from raceproof.intake import Secret
+from raceproof.webhooks import Secret
 
 
 class CannotOpen(ValueError):

@@ -134,9 +134,7 @@ def drawn(url: str, kind: Literal["svg", "png"], theme: str = "light") -> bytes:
     dark, light = COLOURS[theme]
     made = io.BytesIO()
     options: dict[str, Any] = {"xmldecl": False, "omitsize": True} if kind == "svg" else {}
-    segno.make(url, error="m", micro=False).save(
-        made, kind=kind, scale=8, border=3, dark=dark, light=light, **options
-    )
+    segno.make(url, error="m", micro=False).save(made, kind=kind, scale=8, border=3, dark=dark, light=light, **options)
     return made.getvalue()
 
 

@@ -12,7 +12,7 @@ from appkit.settings import HostNames, SecretText, SecretTexts
 from qrlogin.identity import Signer
 from qrlogin.lifecycle import ACTIVE_SECONDS, LEASE
 from qrlogin.sealing import Vault, new_key, parsed_keys
-from raceproof.intake import Secret
+from raceproof.webhooks import Secret
 
 LOOPBACK = ("127.0.0.1", "::1")
 REDIS = ("redis://", "rediss://", "valkey://", "valkeys://", "unix://", "redis-cluster://")
@@ -23,9 +23,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="QRLOGIN_", hide_input_in_errors=True)
 
-    folder: Path = Field(
-        Path("qrlogin-data"), description="where the embedded database and the secrets are kept"
-    )
+    folder: Path = Field(Path("qrlogin-data"), description="where the embedded database and the secrets are kept")
     store: str = Field(
         "", description="where attempts live: redis://… or redis-cluster://host:port; the database if empty"
     )
@@ -39,9 +37,7 @@ class Settings(BaseSettings):
     signing: SecretTexts | None = Field(
         None, description="signs the tokens of attempts; secret,secret, the newest first"
     )
-    api_id: int | None = Field(
-        None, description="of my.telegram.org; with api_hash, the real Telegram is used"
-    )
+    api_id: int | None = Field(None, description="of my.telegram.org; with api_hash, the real Telegram is used")
     api_hash: SecretText | None = None
     simulated: str = Field("", description="host:port of a simulated Telegram that runs elsewhere")
     host: str = "127.0.0.1"
@@ -49,12 +45,8 @@ class Settings(BaseSettings):
     metrics_port: int = Field(
         8072, ge=0, le=65535, description="where `qrlogin ingest` answers /health and /metrics; 0 for nowhere"
     )
-    hosts: HostNames = Field(
-        (), description="names under which this is reached, beside localhost and addresses"
-    )
-    token: SecretText | None = Field(
-        None, description="asked for to start a login; needed on any address but loopback"
-    )
+    hosts: HostNames = Field((), description="names under which this is reached, beside localhost and addresses")
+    token: SecretText | None = Field(None, description="asked for to start a login; needed on any address but loopback")
     bot_token: SecretText | None = Field(
         None, description="of the bot whose Mini App may start logins of its own users"
     )
@@ -71,9 +63,7 @@ class Settings(BaseSettings):
     drain: float = Field(5.0, gt=0, description="seconds that running work has after SIGTERM")
     ttl: int = Field(ACTIVE_SECONDS, ge=1, le=ACTIVE_SECONDS, description="seconds for one attempt")
     lease: float = Field(LEASE, ge=0.5, description="seconds after which a silent ingest process is replaced")
-    renew_before: float = Field(
-        5.0, gt=0, description="seconds before a code expires at which the next is shown"
-    )
+    renew_before: float = Field(5.0, gt=0, description="seconds before a code expires at which the next is shown")
     parallel: int = Field(2000, gt=0, description="logins under way at once, in one ingest process")
     password_tries: int = Field(5, gt=0, description="wrong passwords after which a login has failed")
     starts_of_user: int = Field(10, gt=0, description="logins that one user may start in a minute")
@@ -86,9 +76,7 @@ class Settings(BaseSettings):
                 f"QRLOGIN_HOST={self.host} can be reached by others: set QRLOGIN_TOKEN or QRLOGIN_BOT_TOKEN too"
             )
         if self.api_id is not None and self.token is None and self.bot_token is None:
-            raise ValueError(
-                "with the real Telegram, set QRLOGIN_TOKEN or QRLOGIN_BOT_TOKEN: who may start logins?"
-            )
+            raise ValueError("with the real Telegram, set QRLOGIN_TOKEN or QRLOGIN_BOT_TOKEN: who may start logins?")
         if (self.api_id is None) != (self.api_hash is None):
             raise ValueError("QRLOGIN_API_ID and QRLOGIN_API_HASH belong together")
         if self.api_id is not None and (self.keys is None or self.signing is None):

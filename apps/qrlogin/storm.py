@@ -195,15 +195,11 @@ class _Storm:
             if one.name in crowd.strangers and one.row.get("reason") == "other_account"
         }
         late = sum(one.late() + len(one.strangers()) for one in attempts)
-        report.at_least(
-            "scans by strangers that were refused", self.users // 20, len(refused), "enough-strangers"
-        )
+        report.at_least("scans by strangers that were refused", self.users // 20, len(refused), "enough-strangers")
         if plain is not None:
             report.at_least("late writes of frozen processes", 1, late, "enough-late-writes")
         report.at_least("attempts", self.users, len(attempts))
-        report.check(
-            "every user has logged in", crowd.logged_in == self.users, crowd.logged_in, "everyone-logged-in"
-        )
+        report.check("every user has logged in", crowd.logged_in == self.users, crowd.logged_in, "everyone-logged-in")
         report.check("nothing strange was seen", not crowd.strange, "; ".join(crowd.strange[:3]))
         judge_attempts(report, attempts, claims_recorded=plain is not None)
         judge_ends(report, attempts, crowd.ends, crowd.cancelled)
@@ -214,15 +210,11 @@ class _Storm:
             await _judge_redis(report, plain)
         sessions = [one for one in opened.values() if one]
         clear = [row["session_id"] for row in rows if any(one in row["sealed"] for one in sessions)]
-        report.check(
-            "sessions are sealed where they are saved", not clear, "; ".join(clear[:3]), "sessions-are-sealed"
-        )
+        report.check("sessions are sealed where they are saved", not clear, "; ".join(clear[:3]), "sessions-are-sealed")
         said = metrics + "".join(one.log.read_text(errors="replace") for one in instances.all)
         secrets = [PASSWORD, *(url.partition("=")[2] for url in crowd.urls), *sessions]
         leaked = [secret for secret in secrets if secret in said]
-        report.check(
-            "no password, code or session is in any output", not leaked, len(leaked), "no-secret-in-output"
-        )
+        report.check("no password, code or session is in any output", not leaked, len(leaked), "no-secret-in-output")
         if report.violated:
             for one in instances.all:
                 click.echo(f"--- {one.name}\n{one.tail(5)}", file=sys.stderr)

@@ -50,9 +50,7 @@ class Crowd:
         """A user, with the phone of the own account; every tenth has a password."""
         self.users += 1
         account = FIRST_ACCOUNT + self.users
-        return str(account), Phone(
-            self.line, account, str(account), PASSWORD if self.users % 10 == 0 else None
-        )
+        return str(account), Phone(self.line, account, str(account), PASSWORD if self.users % 10 == 0 else None)
 
     async def log_in(self, number: int) -> None:
         """One user, who tries until it works. Some change their mind, some open a second tab, some have a stranger scan."""

@@ -27,9 +27,7 @@ LATE_USERS = 16
 class Drills:
     """All of them, with what they need; `number` gives each login a user of its own."""
 
-    def __init__(
-        self, crowd: Crowd, client: "Redis", database: str, ingests: list[Instance], lease: float
-    ) -> None:
+    def __init__(self, crowd: Crowd, client: "Redis", database: str, ingests: list[Instance], lease: float) -> None:
         self._crowd, self._client, self._database = crowd, client, database
         self._ingests = {one.name: one for one in ingests}
         self._lease = lease

@@ -25,10 +25,7 @@ STEPS = {
     ("pending", "expired"),
     ("qr_rendered", "expired"),
     *((before, "failed") for before in ("pending", "qr_rendered", "scanned", "authorized", "session_saved")),
-    *(
-        (before, "superseded")
-        for before in ("pending", "qr_rendered", "scanned", "authorized", "session_saved")
-    ),
+    *((before, "superseded") for before in ("pending", "qr_rendered", "scanned", "authorized", "session_saved")),
 }
 """By hand, from the note."""
 
@@ -114,12 +111,8 @@ async def _read_sql(database: Database, name: str) -> Attempt:
     history = "SELECT outcome, before, after, actor FROM qr_history WHERE key = :name ORDER BY id"
     async with database.read() as connection:
         row = (await connection.execute(text(asked), {"name": name})).mappings().first()
-        entries = [
-            _entry(one) for one in (await connection.execute(text(history), {"name": name})).mappings()
-        ]
-    return Attempt(
-        name, {key: str(value) for key, value in (row or {}).items() if value is not None}, entries
-    )
+        entries = [_entry(one) for one in (await connection.execute(text(history), {"name": name})).mappings()]
+    return Attempt(name, {key: str(value) for key, value in (row or {}).items() if value is not None}, entries)
 
 
 def judge_attempts(report: Report, attempts: list[Attempt], claims_recorded: bool) -> None:
@@ -148,22 +141,16 @@ def judge_ends(report: Report, attempts: list[Attempt], seen: dict[str, str], ca
         for one in attempts
         if one.name in seen and one.status != seen[one.name]
     ]
-    report.check(
-        "an attempt that has ended stays as it is", not changed, "; ".join(changed[:3]), "ended-stays-ended"
-    )
+    report.check("an attempt that has ended stays as it is", not changed, "; ".join(changed[:3]), "ended-stays-ended")
     untrue = [
         f"{one.name} is {one.status}, saved: {one.was_saved}"
         for one in attempts
         if one.name in cancelled and (one.status != "failed" or one.was_saved)
     ]
-    report.check(
-        "a cancel that was confirmed is true", not untrue, "; ".join(untrue[:3]), "confirmed-cancels-are-true"
-    )
+    report.check("a cancel that was confirmed is true", not untrue, "; ".join(untrue[:3]), "confirmed-cancels-are-true")
 
 
-def judge_sessions(
-    report: Report, attempts: list[Attempt], rows: list[dict[str, Any]], cancelled: set[str]
-) -> None:
+def judge_sessions(report: Report, attempts: list[Attempt], rows: list[dict[str, Any]], cancelled: set[str]) -> None:
     """The rows of saved sessions, by plain SQL, beside the attempts that made them."""
     by_name = {one.name: one for one in attempts}
     counted = Counter(row["session_id"] for row in rows)
@@ -175,29 +162,21 @@ def judge_sessions(
         "; ".join(missing[:3]),
         "done-means-saved-once",
     )
-    undecided = [
-        name for name in counted if name in cancelled or name not in by_name or not by_name[name].was_saved
-    ]
+    undecided = [name for name in counted if name in cancelled or name not in by_name or not by_name[name].was_saved]
     report.check(
         "no session was saved without the decision of its attempt",
         not undecided,
         "; ".join(undecided[:3]),
         "no-session-without-decision",
     )
-    foreign = [
-        f"{row['session_id']} has {row['account_id']}" for row in rows if row["account_id"] != row["user_id"]
-    ]
-    report.check(
-        "no session of another account was saved", not foreign, "; ".join(foreign[:3]), "only-own-accounts"
-    )
+    foreign = [f"{row['session_id']} has {row['account_id']}" for row in rows if row["account_id"] != row["user_id"]]
+    report.check("no session of another account was saved", not foreign, "; ".join(foreign[:3]), "only-own-accounts")
     several = [
         user
         for user, number in Counter(row["user_id"] for row in rows if row["status"] == "current").items()
         if number > 1
     ]
-    report.check(
-        "no user has two current sessions", not several, "; ".join(several[:3]), "one-current-session"
-    )
+    report.check("no user has two current sessions", not several, "; ".join(several[:3]), "one-current-session")
 
 
 def judge_telegram(

@@ -7,8 +7,9 @@ from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from appkit.database import Database, Moment
+from appkit.migrating import guards
 from qrlogin.lifecycle import Attempt, SavedSession, attempts, current_sessions
-from raceproof import attempt_index_ddl, claim_index_ddl, guard_ddl, history_ddl
+from raceproof import ddl
 
 metadata = MetaData()
 
@@ -29,9 +30,7 @@ sessions = Table(
     Column("fence", BigInteger),
     Column("ttl_seconds", Integer),
 )
-shown = Table(
-    "qr_shown", metadata, *_text("session_id", "sealed"), Column("fence", BigInteger), *_moments("until")
-)
+shown = Table("qr_shown", metadata, *_text("session_id", "sealed"), Column("fence", BigInteger), *_moments("until"))
 passwords = Table("qr_passwords", metadata, *_text("session_id", "sealed"), *_moments("until"))
 held_sessions = Table(
     "held_sessions",
@@ -57,10 +56,9 @@ history = Table(
 def own_tables(dialect: Any) -> list[str]:
     """The library's tables, indexes and guards: nothing but a declared move changes a status, not even by hand."""
     return [
-        *(history_ddl(lifecycle.spec, dialect) for lifecycle in (Attempt, SavedSession)),
-        claim_index_ddl(Attempt.ingest, dialect),
-        *(attempt_index_ddl(declared, dialect) for declared in (attempts, current_sessions)),
-        *(guard_ddl(lifecycle.spec, dialect) for lifecycle in (Attempt, SavedSession)),
+        *ddl(Attempt, SavedSession, attempts, current_sessions, dialect=dialect, only="tables"),
+        *ddl(Attempt, SavedSession, attempts, current_sessions, dialect=dialect, only="indexes"),
+        *guards(Attempt, SavedSession, dialect=dialect),
     ]
 
 

@@ -27,9 +27,7 @@ from appkit import commands as kit
 @click.option("--keep", is_flag=True, help="Keep the databases and logs, and say where they are.")
 @kit.output_option
 @click.pass_context
-def main(
-    context: click.Context, port: int | None, headless: bool, minutes: float, keep: bool, output: str
-) -> None:
+def main(context: click.Context, port: int | None, headless: bool, minutes: float, keep: bool, output: str) -> None:
     """Four applications with several instances each, the usual code beside raceproof's, and buttons that cause trouble.
 
     Everything is on this machine and in a temporary folder. With --assert the exit code is 1 if anything that must

@@ -11,7 +11,7 @@ from starlette.routing import Mount
 
 from appkit import commands as kit
 from raceproof import Lease
-from raceproof.web import Link, dashboard
+from raceproof.ops.web import Link, dashboard
 from showcase.running import TWINS
 
 DECLARED = {
@@ -39,16 +39,12 @@ async def serve(port: int, home: str, stores: dict[str, str]) -> int:
     stop = kit.stop_event()
     links = [Link("showcase", home), *(Link(name, f"/{name}/") for name in stores)]
     made = {
-        name: dashboard(
-            url, *_declared(name), *LEASES.get(name, ()), title=name, links=links, where="embedded"
-        )
+        name: dashboard(url, *_declared(name), *LEASES.get(name, ()), title=name, links=links, where="embedded")
         for name, url in stores.items()
     }
     app = Starlette(routes=[Mount(f"/{name}", one) for name, one in made.items()])
     server = Server(
-        uvicorn.Config(
-            app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1, lifespan="off"
-        )
+        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1, lifespan="off")
     )
     serving = asyncio.create_task(server.serve())
     stopping = asyncio.create_task(stop.wait())

@@ -132,9 +132,7 @@ def _changing(showcase: "Showcase", token: str) -> APIRouter:
         check_origin(request)
         told = request.headers.get("x-token") or (await form_fields(request)).get("token", "")
         if not secrets.compare_digest(told.encode(), token.encode()):
-            raise HTTPException(
-                403, "the token of the page is missing, or of another run: load the page anew"
-            )
+            raise HTTPException(403, "the token of the page is missing, or of another run: load the page anew")
         if name not in TROUBLES:
             raise HTTPException(404, f"there is no trouble {name}; there are {', '.join(TROUBLES)}")
         if showcase.troubles.press(name) is None:

@@ -199,9 +199,7 @@ class Showcase:
 
 
 @asynccontextmanager
-async def showcased(
-    told: Told, applications: Sequence[type[Application]] = APPLICATIONS
-) -> AsyncIterator[Showcase]:
+async def showcased(told: Told, applications: Sequence[type[Application]] = APPLICATIONS) -> AsyncIterator[Showcase]:
     """Everything, in a temporary folder, until the block ends; then everybody is stopped and nothing is left."""
     folder = Path(tempfile.mkdtemp(prefix="raceproof-showcase-"))
     try:

@@ -178,9 +178,7 @@ async def kill(troubles: Troubles, incident: Incident) -> None:
     for each in hit:
         each.killed = True
     await asyncio.gather(*(each.child.kill() for each in hit))
-    incident.did.append(
-        f"{_names(twins)} were killed (SIGKILL) just after they had answered webhooks with 200."
-    )
+    incident.did.append(f"{_names(twins)} were killed (SIGKILL) just after they had answered webhooks with 200.")
     await asyncio.sleep(AWAY)
     await asyncio.gather(*(each.child.start() for each in hit))
     for each in hit:
@@ -194,9 +192,7 @@ async def deploy(troubles: Troubles, incident: Incident) -> None:
         await troubles.world.slot()
     old = [troubles.world.instances[side][0] for side in SIDES]
     new = await troubles.world.add()
-    incident.did.append(
-        f"{_names(new)} started beside {_names(old)}, which ended two seconds later (SIGTERM)."
-    )
+    incident.did.append(f"{_names(new)} started beside {_names(old)}, which ended two seconds later (SIGTERM).")
 
     async def roll(app: Application) -> str:
         """A new instance first; the oldest goes when it is up."""

@@ -10,17 +10,16 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
-from aiohttp import web
-
-from bench.intake.ours import before, handler
-from bench.intake.references import aiogram, bare
+from bench.intake.ours import on_aiohttp, under_granian, under_uvicorn
+from bench.intake.references import aiogram, bare_aiohttp, bare_granian, bare_uvicorn
+from bench.intake.servers import Tell
 from bench.queues.child import child
 from bench.queues.stores import Store, fresh
 from bench.result import Comparison, Result, by_rate
 from bench.world import World
 
-Serving = Callable[[str], Awaitable[web.BaseRunner]]
-"""Makes what takes updates at `update.PATH`, given the URL of an empty database."""
+Serving = Callable[[str, Tell], Awaitable[None]]
+"""Takes updates at `update.PATH`, given the URL of an empty database, and tells its port."""
 
 CONNECTIONS = 48
 DEADLINE = 30.0
@@ -29,21 +28,30 @@ _FIRST = 1_000_000_001
 _ROOM = 10_000_000
 """Updates have numbers of ten digits, and each block of load a range of its own."""
 _OURS: dict[str, Serving] = {
-    "ours in front of an application": before,
-    "ours as one of its handlers": handler,
+    "ours on aiohttp": on_aiohttp,
+    "ours under uvicorn": under_uvicorn,
+    "ours under Granian": under_granian,
 }
-_REFERENCES: dict[str, Serving] = {"bare aiohttp handler": bare, "aiogram's webhook handler": aiogram}
-_GOALS: dict[tuple[Serving, Serving], float] = {(before, bare): 0.9, (before, aiogram): 4.0}
+_REFERENCES: dict[str, Serving] = {
+    "a bare aiohttp handler": bare_aiohttp,
+    "a bare application under uvicorn": bare_uvicorn,
+    "a bare application under Granian": bare_granian,
+    "aiogram's webhook handler": aiogram,
+}
+_PAIRS = (
+    ("ours on aiohttp", "a bare aiohttp handler"),
+    ("ours on aiohttp", "aiogram's webhook handler"),
+    ("ours under uvicorn", "a bare application under uvicorn"),
+    ("ours under uvicorn", "aiogram's webhook handler"),
+    ("ours under Granian", "a bare application under Granian"),
+    ("ours under Granian", "aiogram's webhook handler"),
+)
 
 
 def comparisons(world: World) -> Iterator[Comparison]:
     async def run() -> list[Result]:
         rates = await _rates(world, {**_OURS, **_REFERENCES})
-        return [
-            by_rate(f"{_NAME} · {mine} ÷ {other}", rates[mine], rates[other], _GOALS.get((made, theirs)))
-            for mine, made in _OURS.items()
-            for other, theirs in _REFERENCES.items()
-        ]
+        return [by_rate(f"{_NAME} · {mine} ÷ {other}", rates[mine], rates[other], None) for mine, other in _PAIRS]
 
     yield Comparison(_NAME, run)
 
@@ -76,9 +84,7 @@ def _server(world: World, made: Serving) -> Iterator[int]:
             deadline = time.monotonic() + DEADLINE
             while not told.exists():
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(
-                        f"{made_by} did not start; the end of its log:\n{log.read_text()[-2000:]}"
-                    )
+                    raise RuntimeError(f"{made_by} did not start; the end of its log:\n{log.read_text()[-2000:]}")
                 time.sleep(0.01)
             yield int(told.read_text())
 

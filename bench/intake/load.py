@@ -25,9 +25,7 @@ class _Connection(asyncio.Protocol):
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(
-            asyncio.Transport, transport
-        )  # uvloop's own, which is one in all but its class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own, which is one in all but its class
         self.ask()
 
     def ask(self) -> None:

@@ -5,17 +5,10 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from aiohttp import web
-
 
 async def main(made_by: str, database: str, told: str) -> None:
     module, _, name = made_by.partition(":")
-    runner: web.BaseRunner = await getattr(import_module(module), name)(database)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    tell(runner.addresses[0][1], Path(told))
-    await asyncio.Event().wait()
+    await getattr(import_module(module), name)(database, lambda port: tell(port, Path(told)))
 
 
 def tell(port: int, told: Path) -> None:

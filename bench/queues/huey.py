@@ -48,9 +48,7 @@ class HueyOnSqlite(_Huey):
 
     def __init__(self, url: str, tuned: bool) -> None:
         options: dict[str, Any] = {"results": False, "cache_mb": 64} if tuned else {}
-        super().__init__(
-            huey.SqliteHuey("bench", filename=url, **options), {"periodic": False} if tuned else {}
-        )
+        super().__init__(huey.SqliteHuey("bench", filename=url, **options), {"periodic": False} if tuned else {})
 
 
 class HueyOnRedis(_Huey):

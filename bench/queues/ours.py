@@ -15,7 +15,7 @@ from bench.queues.queue import Ran
 from bench.queues.run import seconds
 from bench.queues.stores import Store, fresh
 from bench.world import World
-from raceproof import Claim, Lifecycle, Worker, bind, claim, connect, move
+from raceproof import Claim, Lifecycle, Worker, bind, claimable, connect, move
 
 _TABLE = """
 CREATE TABLE items (
@@ -39,7 +39,7 @@ class Status(StrEnum):
 class Item(Lifecycle[Status], table="items"):
     start = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE)
-    work = claim(start, lease=30)
+    work = claimable(start, lease=30)
 
 
 class Ours:

@@ -35,9 +35,7 @@ class PgQueuer:
             return
         for start in range(0, len(items), _BATCH_IN):
             batch = items[start : start + _BATCH_IN]
-            await self._queries.enqueue(
-                ["work"] * len(batch), [b"%d" % item for item in batch], [0] * len(batch)
-            )
+            await self._queries.enqueue(["work"] * len(batch), [b"%d" % item for item in batch], [0] * len(batch))
 
     async def unfinished(self) -> int:
         return sum(row.count for row in await self._queries.queue_size())

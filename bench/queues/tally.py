@@ -31,9 +31,7 @@ class Tally:
         if sorted(found) != sorted(items):
             again = len(found) - len(set(found))
             missing = len(set(items) - set(found))
-            raise NotOnce(
-                f"of {len(items)} items {missing} never ran, and {again} calls were of an item that had run"
-            )
+            raise NotOnce(f"of {len(items)} items {missing} never ran, and {again} calls were of an item that had run")
 
     def close(self) -> None:
         os.close(self._file)

@@ -3,7 +3,8 @@
 # docs: lifecycle
 from enum import StrEnum
 
-from raceproof import History, Lifecycle, move
+from raceproof import Lifecycle, move
+from raceproof.declare import History
 
 
 class Status(StrEnum):

@@ -12,9 +12,7 @@ async def main() -> None:
     with database("c-42") as path:
         # docs: call
         async with connect(f"sqlite:///{path}") as db:
-            answers = await asyncio.gather(
-                *(db.move(Command.send, "c-42", by=f"worker-{n}") for n in range(100))
-            )
+            answers = await asyncio.gather(*(db.move(Command.send, "c-42", by=f"worker-{n}") for n in range(100)))
         print(dict(Counter(answer.outcome for answer in answers)))
 
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from commands import Command
-from raceproof.schema import history_ddl
+from raceproof import ddl
 
 TABLE = """
 -- docs: table
@@ -30,7 +30,7 @@ def database(*cmd_ids: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "commands.db")
         with closing(sqlite3.connect(path)) as connection:
-            connection.executescript(TABLE + history_ddl(Command.spec, "sqlite"))
+            connection.executescript(TABLE + "\n".join(ddl(Command, dialect="sqlite", only="tables")))
             connection.executemany("INSERT INTO commands (cmd_id) VALUES (?)", [(one,) for one in cmd_ids])
             connection.commit()
         yield path

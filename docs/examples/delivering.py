@@ -1,21 +1,22 @@
 """A callback and a poller learn of the same picture: one of them sends it."""
 
 from pictures import database, picture
-from raceproof import NotSent, Store
+from raceproof import Store
+from raceproof.deliveries import NotSent
 
 sent: list[str] = []
 
 
 # docs: call
 def deliver(db: Store, job_id: str, by: str, broken: bool = False) -> None:
-    with db.deliver_once(picture, job_id, by=by) as turn:
-        if not turn.won:
-            print(f"{by}: {turn}")
+    with db.deliver_once(picture, job_id, by=by) as permit:
+        if not permit.won:
+            print(f"{by}: {permit}")
             return
         if broken:
             raise NotSent("the connection was refused")  # nothing has left this process
         print(f"{by}: sends the picture")
-        sent.append(turn.intent)  # the idempotency key, for a receiver that wants one
+        sent.append(permit.idempotency_key)  # the idempotency key, for a receiver that wants one
 
 
 with database("j-1") as db:

@@ -5,7 +5,8 @@ import sys
 
 from commands import Command
 from database import database
-from raceproof import Event, connect, log_to, subscribed
+from raceproof import connect
+from raceproof.kernel.events import Event, log_to, subscribed
 
 logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
 

@@ -6,7 +6,8 @@ import sys
 
 import asyncpg
 
-from raceproof import Leader, Lease, Role, connect, lease_ddl
+from raceproof import Leader, Lease, connect, ddl
+from raceproof.run import Role
 from raceproof.testing import postgres
 
 
@@ -31,7 +32,7 @@ async def lead(url: str, by: str) -> None:
 # docs: main
 async def make_table(url: str) -> None:
     connection = await asyncpg.connect(url)
-    await connection.execute(lease_ddl("postgres"))
+    await connection.execute(*ddl(Lease("bot"), dialect="postgres"))
     await connection.close()
 
 

@@ -6,7 +6,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from raceproof import Columns, Lifecycle, Marker, Timestamp, bind, claim, move
+from raceproof import Lifecycle, bind, claimable, move
+from raceproof.claims import ClaimColumns, TextMarker, TimestampClaim
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -20,9 +21,9 @@ class Status(StrEnum):
 class Podcast(Lifecycle[Status], table="podcasts", key="id"):
     ready = move(Status.NEW, to=Status.READY)
 
-    vet = claim(at=[Status.NEW], lease=60, form=Columns("vetted_by", "vetted_until", "vet_fence"))
-    send = claim(at=[Status.NEW], lease=300, form=Timestamp("sending_at"))
-    describe = claim(at=[Status.NEW], lease=3600, form=Marker("ai_error", "AI_DESC"))
+    vet = claimable(at=[Status.NEW], lease=60, form=ClaimColumns("vetted_by", "vetted_until", "vet_fence"))
+    send = claimable(at=[Status.NEW], lease=300, form=TimestampClaim("sending_at"))
+    describe = claimable(at=[Status.NEW], lease=3600, form=TextMarker("ai_error", "AI_DESC"))
 
 
 with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:

@@ -5,12 +5,13 @@ from contextlib import closing
 
 from commands import Command
 from database import database
-from raceproof import bind
-from raceproof.guard import guard_ddl
+from raceproof import bind, ddl
+from raceproof.ops.verify import try_matrix, verify
 
 with database("c-42") as path, closing(sqlite3.connect(path, isolation_level=None)) as connection:
     # docs: call
-    connection.executescript(guard_ddl(Command.spec, "sqlite"))  # or: raceproof sql --guards
+    for statement in ddl(Command, dialect="sqlite", only="guards"):  # or: raceproof sql --guards
+        connection.execute(statement)
     db = bind(connection)
     db.move(Command.finish, "c-42", by="listener")
 
@@ -27,8 +28,8 @@ with database("c-42") as path, closing(sqlite3.connect(path, isolation_level=Non
     latest = db.history(Command, "c-42")[0]
     print(f"{latest.move} by {latest.actor}: {latest.before} → {latest.after}, because {latest.reason}")
 
-    for finding in db.verify(Command):
+    for finding in verify(db, Command):
         print(f"{finding.level:3} {finding.what}")
-    trials = db.try_matrix(Command)
+    trials = try_matrix(db, Command)
     wrong = [trial for trial in trials if trial.wrong]
     print(f"{len(trials)} changes tried, {len(wrong)} answered other than declared")

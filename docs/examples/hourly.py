@@ -5,7 +5,8 @@ import sqlite3
 import tempfile
 from contextlib import closing
 
-from raceproof import AsyncStore, Scheduler, connect, schedule_ddl
+from raceproof import AsyncStore, Scheduler, connect, ddl
+from raceproof.run import Schedules
 
 
 # docs: call
@@ -28,7 +29,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/schedules.db"
         with closing(sqlite3.connect(path)) as connection:
-            connection.execute(schedule_ddl("sqlite"))
+            connection.execute(*ddl(Schedules(), dialect="sqlite"))
         async with connect(f"sqlite:///{path}") as db:
             await asyncio.gather(run(db, "instance-1"), run(db, "instance-2"))
         print(*sorted(runs), sep="\n")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 # docs: lifecycle
-from raceproof import Lifecycle, claim, move
+from raceproof import Lifecycle, claimable, move
 
 
 class Status(StrEnum):
@@ -24,15 +24,15 @@ class Job(Lifecycle[Status], table="jobs", key="job_id", terminal=(Status.DONE, 
     finish = move(Status.RUNNING, to=Status.DONE, sets="result")
     give_up = move(Status.QUEUED, Status.RUNNING, to=Status.DEAD)
 
-    work = claim(
+    work = claimable(
         start,
         lease=30,
         order_by="made_at",
         attempts="attempts",
-        cap=3,
-        after="rests_until",
+        max_attempts=3,
+        not_before="rests_until",
         back=requeue,
-        exhausted=give_up,
+        dead_letter=give_up,
     )
 
 

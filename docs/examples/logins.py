@@ -18,9 +18,7 @@ class Status(StrEnum):
 class Login(Lifecycle[Status], table="logins", key="login_id"):
     scan = move(Status.PENDING, to=Status.SCANNED)
     finish = move(Status.SCANNED, to=Status.DONE)
-    supersede = move(
-        Status.PENDING, Status.SCANNED, to=Status.SUPERSEDED, sets="superseded_by", stamp="superseded_at"
-    )
+    supersede = move(Status.PENDING, Status.SCANNED, to=Status.SUPERSEDED, sets="superseded_by", stamp="superseded_at")
 
 
 logins = Attempts(

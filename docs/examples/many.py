@@ -14,7 +14,5 @@ with database("c-1", "c-2", "c-3", "c-4", "c-5") as path, connect(f"sqlite:///{p
     db.move_many(Command.finish, {"c-1": {"duration_ms": 730}, "c-2": {"duration_ms": 95}})
 
     # every row that matches and is at a source of the move; only moved rows are answered
-    for answer in db.move_many(
-        Command.fail_sending, where=column("rev") == 0, limit=2, set={"error": "no route"}
-    ):
+    for answer in db.move_many(Command.fail_sending, where=column("rev") == 0, limit=2, set={"error": "no route"}):
         print(answer)

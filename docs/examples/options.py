@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from commands import Command
 from database import database
-from raceproof import CallError, Moved, column, connect
+from raceproof import Moved, column, connect
+from raceproof.kernel.errors import CallError
 
 
 # docs: call

@@ -9,8 +9,8 @@ from contextlib import closing
 
 import httpx
 
-from raceproof import inbox_ddl
-from raceproof.intake import Secret
+from raceproof import Inbox, ddl
+from raceproof.webhooks import Secret
 from webhooks import shop
 
 SECRET = Secret("whsec_0123456789abcdef")
@@ -41,6 +41,6 @@ async def main(database: str) -> None:
 with tempfile.TemporaryDirectory() as folder:
     path = f"{folder}/shop.db"
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(inbox_ddl("sqlite"))
+        connection.executescript("\n".join(ddl(Inbox(), dialect="sqlite")))
         asyncio.run(main(path))
         print("events in the inbox:", *connection.execute("SELECT event_id FROM raceproof_inbox").fetchone())

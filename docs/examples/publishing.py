@@ -17,11 +17,11 @@ db = bind(connection)
 
 
 def publish(name: str) -> None:
-    with db.deliver_once(publishing, "c-42", by=name) as turn:
-        if not turn.won:
-            print(f"{name} does not publish: {turn}")
+    with db.deliver_once(publishing, "c-42", by=name) as permit:
+        if not permit.won:
+            print(f"{name} does not publish: {permit}")
             return
-        print(f"{name} publishes c-42")  # send turn.intent along: it is an idempotency key
+        print(f"{name} publishes c-42")  # send permit.idempotency_key along: it is an idempotency key
         raise TimeoutError("the broker did not answer")
 
 

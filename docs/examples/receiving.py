@@ -3,10 +3,11 @@
 import sqlite3
 from contextlib import closing
 
-from raceproof import Arrival, Inbox, bind, inbox_ddl
+from raceproof import Inbox, bind, ddl
+from raceproof.inbox import Arrival
 
 with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-    connection.executescript(inbox_ddl("sqlite"))
+    connection.executescript("\n".join(ddl(Inbox(), dialect="sqlite")))
     # docs: call
     db = bind(connection)
     inbox = Inbox()

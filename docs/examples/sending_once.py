@@ -1,15 +1,16 @@
 """The same callback and poller with `deliver_once`: no schedule sends the picture twice."""
 
 # docs: handler
-from raceproof import Delivery, NotSent
+from raceproof import Delivery
+from raceproof.deliveries import NotSent
 from raceproof.testing.explorer import Connection, Effect, EffectRefused, World
 
 picture = Delivery("picture", table="pictures", key="id", state="state", policy="hold")
 
 
 async def send_picture(db: Connection, send: Effect) -> None:
-    async with db.deliver_once(picture, "p1") as turn:
-        if turn.won:
+    async with db.deliver_once(picture, "p1") as permit:
+        if permit.won:
             try:
                 await send("p1")
             except EffectRefused as error:  # the connection was refused: nothing has left this process

@@ -36,7 +36,15 @@ def show(*arguments: str) -> None:
     from pathlib import Path
 
     done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", "from raceproof.cli import main; main()", "explore", *arguments],
+        [
+            sys.executable,
+            "-X",
+            "utf8",
+            "-c",
+            "from raceproof.ops.cli import main; main()",
+            "explore",
+            *arguments,
+        ],
         cwd=Path(__file__).parent,
         stdout=subprocess.PIPE,
         encoding="utf-8",

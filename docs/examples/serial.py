@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from enum import StrEnum
 
-from raceproof import Lifecycle, bind, claim, move
+from raceproof import Lifecycle, bind, claimable, move
 
 
 class Status(StrEnum):
@@ -18,7 +18,7 @@ class Job(Lifecycle[Status], table="jobs", key="job_id"):
     start = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE)
 
-    work = claim(start, lease=30, order_by="made_at", serial="user_id")
+    work = claimable(start, lease=30, order_by="made_at", ordering_key="user_id")
 
 
 with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:

@@ -11,7 +11,7 @@ from commands import Command
 from database import database
 from raceproof import connect
 
-RACEPROOF = [sys.executable, "-c", "from raceproof.cli import main; main()"]
+RACEPROOF = [sys.executable, "-c", "from raceproof.ops.cli import main; main()"]
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 with database("c-42") as path:

@@ -112,9 +112,7 @@ def pgqueuer() -> Queue:
         async def run(_: Any) -> None:
             await job()
 
-        await worker.run(
-            heartbeat_timeout=timedelta(seconds=LEASE), dequeue_timeout=timedelta(seconds=LEASE / 4)
-        )
+        await worker.run(heartbeat_timeout=timedelta(seconds=LEASE), dequeue_timeout=timedelta(seconds=LEASE / 4))
 
     async def give_away(url: str) -> bool:
         return True  # a worker takes stalled jobs as it takes new ones
@@ -130,7 +128,7 @@ def pgqueuer() -> Queue:
 
 
 def raceproof() -> Queue:
-    from raceproof import Claim, Lifecycle, NotReached, claim, connect, history_ddl, move
+    from raceproof import Claim, Lifecycle, NotReached, claimable, connect, ddl, move
 
     class Status(StrEnum):
         QUEUED = "queued"
@@ -142,11 +140,11 @@ def raceproof() -> Queue:
         requeue = move(Status.RUNNING, to=Status.QUEUED)
         finish = move(Status.RUNNING, to=Status.DONE)
 
-        work = claim(start, lease=LEASE, back=requeue)
+        work = claimable(start, lease=LEASE, back=requeue)
 
     async def put_in(url: str) -> None:
         connection = await asyncpg.connect(url)
-        await connection.execute(history_ddl(Job.spec, "postgres"))
+        await connection.execute("\n".join(ddl(Job, dialect="postgres", only="tables")))
         await connection.execute("""
             CREATE TABLE jobs (job_id text PRIMARY KEY, status text NOT NULL,
                                claimed_by text, claimed_until timestamptz, fence bigint);

@@ -5,14 +5,15 @@ import sqlite3
 import tempfile
 from contextlib import closing
 
-from raceproof import AsyncStore, Leader, Lease, NotLeading, Role, connect, lease_ddl
+from raceproof import AsyncStore, Leader, Lease, connect, ddl
+from raceproof.run import NotLeading, Role
 
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/leases.db"
         with closing(sqlite3.connect(path)) as connection:
-            connection.execute(lease_ddl("sqlite"))
+            connection.execute(*ddl(Lease("bot"), dialect="sqlite"))
         async with connect(f"sqlite:///{path}") as db:
             await run(db)
 
@@ -34,7 +35,7 @@ async def run(db: AsyncStore) -> None:
                 second.guard  # noqa: B018
             except NotLeading as error:
                 print(f"NotLeading: {error}")
-            await first.step_down()
+            await first.release_lease()
             await second.wait_for(Role.ACTIVE)
 
 

@@ -5,7 +5,8 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from raceproof import Attempts, Lifecycle, bind, history_ddl, move, sweep
+from raceproof import Attempts, Lifecycle, bind, ddl, move
+from raceproof.ops.sweep import sweep
 
 # docs: declared
 
@@ -23,20 +24,16 @@ class Login(Lifecycle[Status], table="logins", key="login_id", history="raceproo
     expire = move(Status.PENDING, to=Status.EXPIRED)
 
 
-logins = Attempts(
-    Login, owner="user_id", supersede=Login.supersede, started="started_at", ttl=900, expire=Login.expire
-)
+logins = Attempts(Login, owner="user_id", supersede=Login.supersede, started="started_at", ttl=900, expire=Login.expire)
 
 # docs: rest
-TABLE = (
-    "CREATE TABLE logins (login_id TEXT PRIMARY KEY, user_id TEXT, status TEXT NOT NULL, started_at TEXT);"
-)
+TABLE = "CREATE TABLE logins (login_id TEXT PRIMARY KEY, user_id TEXT, status TEXT NOT NULL, started_at TEXT);"
 DAY = 86400.0
 
 
 def main() -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(TABLE + history_ddl(Login, "sqlite"))
+        connection.executescript("\n".join([TABLE, *ddl(Login, dialect="sqlite", only="tables")]))
         db = bind(connection)
         long_ago = datetime.now(UTC) - timedelta(days=100)
         for user in ("ann", "bob"):

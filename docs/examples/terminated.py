@@ -7,14 +7,15 @@ import sqlite3
 import tempfile
 from contextlib import closing
 
-from raceproof import AsyncStore, Leader, Lease, Role, connect, lease_ddl
+from raceproof import AsyncStore, Leader, Lease, connect, ddl
+from raceproof.run import Role
 
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/leases.db"
         with closing(sqlite3.connect(path)) as connection:
-            connection.execute(lease_ddl("sqlite"))
+            connection.execute(*ddl(Lease("bot"), dialect="sqlite"))
         async with connect(f"sqlite:///{path}") as db:
             await run(db)
 
@@ -26,7 +27,7 @@ async def run(db: AsyncStore) -> None:
         await leader.wait_for(Role.ACTIVE)
         os.kill(os.getpid(), signal.SIGTERM)  # as a deploy does
         await asyncio.sleep(3600)
-    found = await db.led_by(bot)
+    found = await db.lease_holder(bot)
     print("after the block: held by", found.by)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from pictures import database, picture, receipt
-from raceproof import Turn
+from raceproof import SendPermit
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=6)
@@ -12,9 +12,9 @@ LATER = NOON + timedelta(minutes=6)
 with database("j-1", "j-2", "j-3") as db:
     # docs: call
     # resend, the default: after the stale time the next sender has its turn, and knows what it is in for
-    db.take_turn(picture, "j-1", by="sender-1", now=NOON)  # and dies
-    print(db.take_turn(picture, "j-1", by="sender-2", now=NOON))
-    print(db.take_turn(picture, "j-1", by="sender-2", now=LATER))
+    db.begin_delivery(picture, "j-1", by="sender-1", now=NOON)  # and dies
+    print(db.begin_delivery(picture, "j-1", by="sender-2", now=NOON))
+    print(db.begin_delivery(picture, "j-1", by="sender-2", now=LATER))
 
     # hold: nobody sends until a person has looked
     try:
@@ -22,15 +22,15 @@ with database("j-1", "j-2", "j-3") as db:
             raise TimeoutError("no answer within 10 s")
     except TimeoutError:
         pass
-    print(db.take_turn(receipt, "j-2", by="sender-2"))
+    print(db.begin_delivery(receipt, "j-2", by="sender-2"))
     print(db.resolve(receipt, "j-2", arrived=True, by="ann"))
 
     # probe: ask the receiver first
     asking = replace(picture, policy="probe")
 
-    def arrived(turn: Turn) -> bool | None:
-        return True  # what the receiver says about turn.intent; None if it cannot tell
+    def arrived(permit: SendPermit) -> bool | None:
+        return True  # what the receiver says about permit.idempotency_key; None if it cannot tell
 
-    db.take_turn(asking, "j-3", by="sender-1", now=NOON)  # and dies
-    with db.deliver_once(asking, "j-3", by="sender-2", now=LATER, probe=arrived) as turn:
-        print(turn)
+    db.begin_delivery(asking, "j-3", by="sender-1", now=NOON)  # and dies
+    with db.deliver_once(asking, "j-3", by="sender-2", now=LATER, probe=arrived) as permit:
+        print(permit)

@@ -7,8 +7,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from raceproof import Inbox, connect
-from raceproof.intake import Endpoint, Hmac, Secret
-from raceproof.intake.asgi import asgi_app
+from raceproof.webhooks import Endpoint, Hmac, Secret
+from raceproof.webhooks.asgi import asgi_app
 
 inbox = Inbox()
 

@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from jobs import Job, database
-from raceproof import Claim, Failure, Worker, connect
+from raceproof import Claim, Worker, connect
+from raceproof.run import Failure
 
 
 # docs: call

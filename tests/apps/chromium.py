@@ -74,9 +74,7 @@ def _unpack(folder: Path, program: Path) -> None:
         [str(_node()), str(_npm()), "install", "--no-audit", "--no-fund", "--silent", PACKAGE],
         [str(_node()), "--input-type=module", "--eval", _UNPACK],
     ):
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
-        )
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
         if done.returncode:
             raise ChromiumMissing(
                 f"no Chromium: install one, or set RACEPROOF_CHROMIUM; {' '.join(command[:2])} ended with"

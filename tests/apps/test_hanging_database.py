@@ -50,9 +50,7 @@ def apps(server: PostgresServer, broker: MqttServer, folder: Path) -> Iterator[A
     yield App("devices", told, ("serve",), "POST", "/commands", command)
     yield App("outreach", environment("outreach"), ("serve",), "GET", "/api/campaigns")
     often = {"STARTS_OF_USER": "100000", "STARTS_OF_ADDRESS": "100000"}
-    yield App(
-        "qrlogin", environment("qrlogin", **often), ("serve",), "POST", "/logins", {"user_id": "139883458"}
-    )
+    yield App("qrlogin", environment("qrlogin", **often), ("serve",), "POST", "/logins", {"user_id": "139883458"})
     bot = {
         "DATABASE_URL": server.database(),
         "IMAGEBOT_FOLDER": str(folder / "imagebot"),
@@ -204,9 +202,7 @@ def test_an_absent_database_is_one_line_and_an_exit_code(app: str, tmp_path: Pat
         f"{name}_PORT": str(free_port()),
     }
     command = [sys.executable, "-m", app, "serve"]
-    done = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
-    )
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 5, done.stderr
     assert "cannot reach the database at 127.0.0.1:9/shop: Connection refused" in done.stderr
     assert "Traceback" not in done.stderr

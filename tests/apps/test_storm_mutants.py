@@ -88,9 +88,7 @@ def test_a_bug_that_no_check_notices_fails_the_run(toy: Path, capsys: pytest.Cap
     assert "0 of 2 caught" in said
 
 
-def test_a_storm_that_is_red_without_a_bug_stops_the_run(
-    toy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_storm_that_is_red_without_a_bug_stops_the_run(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it would say afterwards means nothing."""
     (toy / "apps" / "toy" / "work.py").write_text("def sends(job):\n    return 1 + len(job)\n")
     (listed,) = mutants(toy)
@@ -98,9 +96,7 @@ def test_a_storm_that_is_red_without_a_bug_stops_the_run(
     assert "VIOLATED one-send-per-job" in capsys.readouterr().out
 
 
-def test_a_storm_that_crashes_or_hangs_has_caught_nothing(
-    toy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_storm_that_crashes_or_hangs_has_caught_nothing(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is neither caught nor survived."""
     (listed,) = mutants(toy)
     crash = Mutant(listed.app, "crash", listed.file, "return 1", "raise SystemExit('boom')", listed.check)

@@ -9,24 +9,24 @@ from uuid import UUID
 import pytest
 
 from raceproof import (
-    Arrival,
     Attempts,
-    CallError,
     Claim,
     Delivery,
-    DeliveryState,
     Inbox,
-    Leading,
     Lease,
+    LeaseGranted,
     Lifecycle,
     Missing,
     Moved,
-    Spec,
-    Turn,
+    SendPermit,
     bind,
     connect,
     move,
 )
+from raceproof.declare import Spec
+from raceproof.deliveries import DeliveryState
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import CallError
 from tests.contract.grounds import Ground, RedisGround, fresh_name
 from tests.contract.noon import NOON
 from tests.contract.orders import DECLARATION, orders
@@ -155,8 +155,8 @@ async def test_a_missing_table_is_named_whatever_is_decided_on_it(ground: Ground
     claim, attempts = spec.claims["work"], Attempts(spec, owner="who", supersede=spec.moves["finish"])
     delivery, lease = Delivery("picture", spec.table), Lease("bot", table=spec.table)
     held = Claim("a", claim, 1, "ann", 1, "RUNNING", 0.0, None)
-    turn = Turn("a", delivery, ("a",), NOON, "ann", 1, DeliveryState.SENDING, False, 0.0)
-    leading = Leading(lease, "ann", 1, 0.0)
+    permit = SendPermit("a", delivery, ("a",), NOON, "ann", 1, DeliveryState.SENDING, False, 0.0)
+    leading = LeaseGranted(lease, "ann", 1, 0.0)
     db = ground.db
     calls: dict[str, Any] = {
         "any row": lambda: db.claim(claim, 5),
@@ -164,13 +164,13 @@ async def test_a_missing_table_is_named_whatever_is_decided_on_it(ground: Ground
         "'a'": lambda: db.renew(held),
         "Job.work of 'a'": lambda: db.release(held),
         "work of 'a'": lambda: db.fail(held),
-        "picture of 'c'": lambda: db.take_turn(delivery, "c"),
-        "picture of 'a'": lambda: db.delivered(turn),
+        "picture of 'c'": lambda: db.begin_delivery(delivery, "c"),
+        "picture of 'a'": lambda: db.delivered(permit),
         "picture of 'd'": lambda: db.resolve(delivery, "d", arrived=True),
         "'eve'": lambda: db.start_attempt(attempts, "eve", "e"),
-        "bot of bob": lambda: db.lead(lease, "bob"),
-        "bot of ann": lambda: db.keep_leading(leading),
-        "of ann in": lambda: db.step_down(leading),
+        "bot of bob": lambda: db.acquire_lease(lease, "bob"),
+        "bot of ann": lambda: db.renew_lease(leading),
+        "of ann in": lambda: db.release_lease(leading),
         "event 'e-1'": lambda: db.receive(Inbox(spec.table), Arrival("shop", "e-1", b"{}", {}, None)),
     }
     for named, call in calls.items():
@@ -240,11 +240,7 @@ async def test_a_key_that_the_column_cannot_hold_is_an_error_or_no_row(ground: G
     ground.put(order, 1, "NEW")
     for keys in (["seventeen"], [1, "seventeen"]):
         answers = await told(ground.db.move_many(order.moves["take_back"], keys))
-        assert (
-            order.table in notes_of(answers)
-            if isinstance(answers, Exception)
-            else answers[-1].outcome == "missing"
-        )
+        assert order.table in notes_of(answers) if isinstance(answers, Exception) else answers[-1].outcome == "missing"
     answer = await told(ground.db.move(order.moves["pack"], "seventeen"))
     assert isinstance(answer, Missing) or "'seventeen'" in notes_of(answer)
     assert ground.get(order, 1)["status"] == "NEW"

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from raceproof import (
     Claim,
     Delivery,
-    Leading,
     Lease,
+    LeaseGranted,
     Lost,
     Missing,
     Moved,
     Released,
-    ScriptFailed,
-    Spec,
     Store,
     bind,
     column,
 )
-from raceproof.quoting import lua_literal
+from raceproof.declare import Spec
+from raceproof.kernel.errors import ScriptFailed
+from raceproof.kernel.quoting import lua_literal
 from raceproof.testing import ValkeyServer
 from tests.contract.grounds import Caller, RedisGround, fresh_name
 from tests.contract.jobs import ALL_FORMS, jobs
@@ -71,7 +71,7 @@ async def test_a_row_that_cannot_be_decided_keeps_no_other_from_being_claimed(
 ) -> None:
     """P3: it is left as it was and told of once, until it is looked at again when a lease is over; those beside it go on."""
     ground = ground_of(client)
-    job = jobs(ground, history=True, claim={"cap": None, "exhausted": None})
+    job = jobs(ground, history=True, claim={"max_attempts": None, "dead_letter": None})
     await put_jobs(ground, job, "a", "b", "c")
     work = job.claims["work"]
     spoil(client, job, "b", how)
@@ -88,12 +88,10 @@ async def test_a_row_that_cannot_be_decided_keeps_no_other_from_being_claimed(
 
 
 @SPOILT
-async def test_a_row_that_cannot_be_decided_is_not_claimed_by_its_key(
-    client: "redis.Redis", how: str
-) -> None:
+async def test_a_row_that_cannot_be_decided_is_not_claimed_by_its_key(client: "redis.Redis", how: str) -> None:
     """The error says which one and why, and nothing of it was written."""
     ground = ground_of(client)
-    job = jobs(ground, history=True, claim={"cap": None, "exhausted": None})
+    job = jobs(ground, history=True, claim={"max_attempts": None, "dead_letter": None})
     await put_jobs(ground, job, "b")
     spoil(client, job, "b", how)
     before = client.hgetall(f"{job.table}:b"), client.zrange(f"{job.table}/work", 0, -1, withscores=True)
@@ -106,7 +104,7 @@ async def test_a_row_that_cannot_be_decided_is_not_claimed_by_its_key(
 
 
 @pytest.mark.parametrize("how", ["revision", "history"])
-async def test_a_row_that_cannot_be_decided_is_not_set_aside_and_keeps_no_other_from_it(
+async def test_a_row_that_cannot_be_decided_is_not_dead_letter_and_keeps_no_other_from_it(
     client: "redis.Redis", how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It stays as it was, and is told of once until a lease is over."""
@@ -198,7 +196,7 @@ def test_a_turn_that_cannot_be_counted_is_not_taken(client: "redis.Redis") -> No
     table = fresh_name("pictures")
     client.hset(f"{table}:a", mapping={"job_id": "a", "tries": "1.5"})
     with pytest.raises(redis.ResponseError):
-        bind(client).take_turn(Delivery("picture", table, "job_id", attempts="tries"), "a", now=NOON)
+        bind(client).begin_delivery(Delivery("picture", table, "job_id", attempts="tries"), "a", now=NOON)
     assert client.hgetall(f"{table}:a") == {"job_id": "a", "tries": "1.5"}
 
 
@@ -231,9 +229,9 @@ def test_epochs_grow_beyond_what_a_float_can_count(client: "redis.Redis") -> Non
     lease = Lease("bot", 30, fresh_name("leases"))
     client.hset(f"{lease.table}:bot", "epoch", 2**53 + 1)
     db: Store = bind(client)
-    ann, bob = db.lead(lease, "ann", now=NOON), db.lead(lease, "bob", now=after(31))
-    assert isinstance(ann, Leading)
-    assert isinstance(bob, Leading)
+    ann, bob = db.acquire_lease(lease, "ann", now=NOON), db.acquire_lease(lease, "bob", now=after(31))
+    assert isinstance(ann, LeaseGranted)
+    assert isinstance(bob, LeaseGranted)
     assert [ann.epoch, bob.epoch] == [2**53 + 2, 2**53 + 3]
 
 
@@ -301,9 +299,7 @@ def test_a_revision_that_is_no_number_keeps_the_row_where_it_is(client: "redis.R
         assert (answer.revision, client.hget(f"{order.table}:a", "rev")) == (1, "1")
 
 
-def test_a_field_that_is_no_text_does_not_spoil_the_answer(
-    client: "redis.Redis", valkey_server: ValkeyServer
-) -> None:
+def test_a_field_that_is_no_text_does_not_spoil_the_answer(client: "redis.Redis", valkey_server: ValkeyServer) -> None:
     """Another program keeps bytes in the same hash; the caller asks for them or not, the move is told as moved."""
     order = orders()
     put(client, order, "a")

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Lost, Missing, Moved, Spec
+from raceproof import Lost, Missing, Moved
+from raceproof.declare import Spec
 from tests.contract.grounds import Ground
 from tests.contract.orders import orders
 from tests.fix_told import notes_of, says_nothing_was_kept, told
@@ -24,9 +25,7 @@ def rows(ground: Ground, types: dict[str, str] | None = None, **options: Any) ->
 async def nothing_was_kept(ground: Ground, order: Spec[str], failure: BaseException, key: str = "a") -> None:
     """The note is there, names the row and the table, and tells the truth; the store still works."""
     assert order.table in notes_of(failure)
-    assert "many rows" in notes_of(failure) or (
-        repr(key) in notes_of(failure) and says_nothing_was_kept(failure)
-    )
+    assert "many rows" in notes_of(failure) or (repr(key) in notes_of(failure) and says_nothing_was_kept(failure))
     for one in ("a", "b", "c"):
         row = ground.get(order, one)
         assert (one, row["status"], row["rev"], row["packer"]) == (one, "NEW", "0", None)

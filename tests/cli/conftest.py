@@ -15,13 +15,13 @@ import pytest
 import redis
 from click.testing import CliRunner, Result
 
-from raceproof import spec_of
-from raceproof.cli.program import program
-from raceproof.schema import history_ddl
+from raceproof.declare import spec_of
+from raceproof.ops.cli.program import program
 from raceproof.testing import ValkeyServer
 from tests.cli import declared
 from tests.cli.declared import Command
 from tests.cli.fix_working import place, postgres_place, sql_place, sqlite_place, valkey_place
+from tests.ddl import script
 
 __all__ = ["place", "postgres_place", "sql_place", "sqlite_place", "valkey_place"]
 
@@ -101,13 +101,11 @@ def sqlite_url(tmp_path: Path) -> str:
     """An SQLite file with the tables and rows."""
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(TABLES.format(uuid="text") + history_ddl(spec_of(Command), "sqlite"))
+        connection.executescript(TABLES.format(uuid="text") + script(spec_of(Command), dialect="sqlite", only="tables"))
         for table, rows in ROWS.items():
             for row in rows:
                 places = ", ".join("?" * len(row))
-                connection.execute(
-                    f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", list(row.values())
-                )
+                connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", list(row.values()))
         connection.commit()
     return f"sqlite:///{path}"
 
@@ -117,7 +115,7 @@ def postgres_url(empty_postgres: str) -> str:
     """A PostgreSQL database with the tables and rows."""
     with psycopg.connect(empty_postgres, autocommit=True) as connection:
         connection.execute(TABLES.format(uuid="uuid").encode())
-        connection.execute(history_ddl(spec_of(Command), "postgres").encode())
+        connection.execute(script(spec_of(Command), dialect="postgres", only="tables").encode())
         for table, rows in ROWS.items():
             for row in rows:
                 places = ", ".join(["%s"] * len(row))

@@ -12,11 +12,12 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Store, connect, inbox_ddl, lease_ddl, spec_of
-from raceproof.schema import history_ddl
-from raceproof.schema.history import Dialect
+from raceproof import Lease, Store, connect
+from raceproof.declare import spec_of
+from raceproof.schema import Dialect
 from raceproof.testing import ValkeyServer
 from tests.cli import working
+from tests.ddl import script
 
 WORKING = "tests.cli.working"
 LONG_AGO = datetime.now(UTC) - timedelta(days=100)
@@ -45,9 +46,9 @@ def tables(dialect: Dialect) -> str:
     time = {"postgres": "timestamptz", "sqlite": "text"}[dialect]
     return (
         _TABLES.format(time=time)
-        + history_ddl(spec_of(working.Job), dialect)
-        + lease_ddl(dialect, working.bot_lease.table)
-        + inbox_ddl(dialect, working.events)
+        + script(spec_of(working.Job), dialect=dialect, only="tables")
+        + script(Lease("any", table=working.bot_lease.table), dialect=dialect)
+        + script(working.events, dialect=dialect)
     )
 
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from raceproof import Delivery, Inbox, Lifecycle, claim, move
+from raceproof import Delivery, Inbox, Lifecycle, claimable, move
 
 
 class Stage(StrEnum):
@@ -18,7 +18,7 @@ class Parcel(Lifecycle[Stage], table="shop_parcels", key=("street", "house"), te
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     finish = move(Stage.RUNNING, to=Stage.DONE)
     give_up = move(Stage.QUEUED, Stage.RUNNING, to=Stage.DEAD)
-    work = claim(start, lease=60, attempts="attempts", cap=3, exhausted=give_up)
+    work = claimable(start, lease=60, attempts="attempts", max_attempts=3, dead_letter=give_up)
 
 
 class Crate(Lifecycle[Stage], table="shop_crates", key=("street", "house"), tenant="shop"):
@@ -27,7 +27,7 @@ class Crate(Lifecycle[Stage], table="shop_crates", key=("street", "house"), tena
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     finish = move(Stage.RUNNING, to=Stage.DONE)
     bury = move(Stage.QUEUED, Stage.RUNNING, to=Stage.DEAD)
-    work = claim(start, lease=60, attempts="attempts", cap=3)
+    work = claimable(start, lease=60, attempts="attempts", max_attempts=3)
 
 
 notes = Delivery("note", "shop_notes", key=("street", "house"), state="state", tenant="shop", policy="hold")

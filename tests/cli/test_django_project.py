@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raceproof.cli.django_project import settings_of
+from raceproof.ops.cli.django_project import settings_of
 from tests.cli.conftest import Process
 
 SETTINGS = """
@@ -83,9 +83,7 @@ def test_without_settings_the_error_says_what_to_set(process: Process, project: 
         ("shop.broken", "ZeroDivisionError: division by zero"),
     ],
 )
-def test_settings_that_do_not_work_are_named(
-    process: Process, project: Path, settings: str, said: str
-) -> None:
+def test_settings_that_do_not_work_are_named(process: Process, project: Path, settings: str, said: str) -> None:
     """With what they fail with."""
     (project / "shop" / "broken.py").write_text("1 / 0\n")
     done = process("lifecycles", "--app", "shop.flow", cwd=project, env={"DJANGO_SETTINGS_MODULE": settings})
@@ -95,9 +93,7 @@ def test_settings_that_do_not_work_are_named(
     assert "Traceback" not in done.stderr
 
 
-def test_a_module_that_has_nothing_to_do_with_django_is_loaded_without_it(
-    process: Process, project: Path
-) -> None:
+def test_a_module_that_has_nothing_to_do_with_django_is_loaded_without_it(process: Process, project: Path) -> None:
     """A manage.py beside it is not looked at."""
     (project / "manage.py").write_text(MANAGE.replace("shop.settings", "nowhere.settings"))
     done = process("lifecycles", "--app", "declared:Job", "-o", "ids", cwd=project)

@@ -10,12 +10,13 @@ import pytest
 import redis
 from click.testing import CliRunner
 
-from raceproof import Lifecycle, spec_of
-from raceproof.cli.program import program
-from raceproof.guard import guard_ddl
+from raceproof import Lifecycle
+from raceproof.declare import spec_of
+from raceproof.ops.cli.program import program
 from raceproof.testing import Proxy
 from tests.cli.conftest import APP, UUID, Cli
 from tests.cli.declared import Command
+from tests.ddl import script
 
 SECRET = "hunter-2-%40"
 CLOSED = [
@@ -26,9 +27,7 @@ CLOSED = [
 
 @pytest.mark.parametrize("url", CLOSED)
 @pytest.mark.parametrize("debug", [(), ("--debug",)], ids=["plain", "debug"])
-def test_an_unreachable_store_ends_with_5_and_its_password_is_never_shown(
-    url: str, debug: tuple[str, ...]
-) -> None:
+def test_an_unreachable_store_ends_with_5_and_its_password_is_never_shown(url: str, debug: tuple[str, ...]) -> None:
     """The message says which store, without its password, and so does the traceback of --debug."""
     for args in (["show", "Command", "c-1"], ["move", "Command", "ack", "c-1", "--yes"], ["verify"]):
         result = CliRunner().invoke(program, [*debug, *args, "--app", APP, "--url", url])
@@ -85,9 +84,7 @@ def test_a_setting_that_the_driver_does_not_know_is_a_wrong_call(cli: Cli, url: 
 
 def test_what_is_no_url_is_not_repeated(cli: Cli) -> None:
     """A connection string in another form may hold a password too."""
-    result = cli(
-        "verify", "--app", APP, env={"DATABASE_URL": "host=db user=ann password=hunter2 dbname=shop"}
-    )
+    result = cli("verify", "--app", APP, env={"DATABASE_URL": "host=db user=ann password=hunter2 dbname=shop"})
     assert (result.exit_code, "it is not a URL" in result.stderr) == (2, True)
     assert "hunter" not in result.output
 
@@ -126,9 +123,7 @@ def test_looking_does_not_change_the_journal_of_a_database(cli: Cli, sqlite_url:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
-def test_a_missing_table_is_an_error_that_leads_to_verify(
-    cli: Cli, sqlite_url: str, postgres_url: str
-) -> None:
+def test_a_missing_table_is_an_error_that_leads_to_verify(cli: Cli, sqlite_url: str, postgres_url: str) -> None:
     """Neither show nor move has a traceback; both name the table and the next command."""
     for url in (sqlite_url, postgres_url):
         _execute(url, "DROP TABLE commands")
@@ -139,9 +134,7 @@ def test_a_missing_table_is_an_error_that_leads_to_verify(
             assert "raceproof verify" in result.stderr
 
 
-def test_a_key_of_the_wrong_type_is_an_error_or_a_missing_row(
-    cli: Cli, sqlite_url: str, postgres_url: str
-) -> None:
+def test_a_key_of_the_wrong_type_is_an_error_or_a_missing_row(cli: Cli, sqlite_url: str, postgres_url: str) -> None:
     """PostgreSQL says that it is no integer, SQLite finds nothing; neither has a traceback."""
     for url, code in ((sqlite_url, 4), (postgres_url, 1)):
         for args in (
@@ -154,9 +147,7 @@ def test_a_key_of_the_wrong_type_is_an_error_or_a_missing_row(
             assert "abc" in result.stderr or "42x" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "key", ["", " ", "'; DROP TABLE commands; --", "[red]", "é\u202e", "-" * 5000, "%s", "{0}"]
-)
+@pytest.mark.parametrize("key", ["", " ", "'; DROP TABLE commands; --", "[red]", "é\u202e", "-" * 5000, "%s", "{0}"])
 def test_any_text_is_a_key_and_nothing_more(cli: Cli, store_url: str, key: str) -> None:
     """Quotes, markup, placeholders and long texts find no row, and do nothing else."""
     result = cli("show", "--app", APP, "--url", store_url, "--", "Command", key)
@@ -173,9 +164,7 @@ def test_garbage_on_stdin_moves_nothing(cli: Cli, sqlite_url: str, garbage: byte
 
 def test_no_keys_on_stdin_is_nothing_to_do(cli: Cli, sqlite_url: str) -> None:
     """An empty list is an empty answer, not an error."""
-    result = cli(
-        "move", "--app", APP, "--url", sqlite_url, "Command", "ack", "-", "--yes", "-o", "json", input=""
-    )
+    result = cli("move", "--app", APP, "--url", sqlite_url, "Command", "ack", "-", "--yes", "-o", "json", input="")
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
 
 
@@ -186,14 +175,12 @@ def test_without_a_terminal_a_move_needs_a_yes(cli: Cli, sqlite_url: str) -> Non
     assert '"QUEUED"' in cli("show", "--app", APP, "--url", sqlite_url, "Command", "c-1", "-o", "json").stdout
 
 
-def test_a_guard_in_the_database_that_refuses_ends_with_3(
-    cli: Cli, sqlite_url: str, postgres_url: str
-) -> None:
+def test_a_guard_in_the_database_that_refuses_ends_with_3(cli: Cli, sqlite_url: str, postgres_url: str) -> None:
     """Triggers of an older declaration refuse a move that this one allows; the message is the trigger's."""
     older = spec_of(Command).to_dict()
     older["moves"]["ack"]["from"] = ["SENT"]
     for url, dialect in ((sqlite_url, "sqlite"), (postgres_url, "postgres")):
-        _execute(url, guard_ddl(Lifecycle.from_dict(older), dialect))  # type: ignore[arg-type]
+        _execute(url, script(Lifecycle.from_dict(older), dialect=dialect, only="guards"))  # type: ignore[arg-type]
         result = cli("move", "--app", APP, "--url", url, "Command", "ack", "c-1", "--yes")
         assert (result.exit_code, "Command may not" in result.stderr) == (3, True)
 
@@ -209,9 +196,7 @@ def test_a_bulk_that_breaks_in_the_middle_tells_what_was_done(cli: Cli, sqlite_u
         """,
     )
     keys = "\n".join(str(i) for i in range(1000, 1600))
-    result = cli(
-        "move", "--app", APP, "--url", sqlite_url, "Job", "start", "-", "--yes", "-o", "ids", input=keys
-    )
+    result = cli("move", "--app", APP, "--url", sqlite_url, "Job", "start", "-", "--yes", "-o", "ids", input=keys)
     assert result.exit_code == 7
     assert len(result.stdout.split()) == 500
     assert "after 500 of 600 rows: disk is full" in result.stderr

@@ -9,8 +9,10 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Arrival, Claim, Leading, Moved, Released, Started, Store, Turn, connect
-from raceproof.grants import postgres_grants, redis_rule
+from raceproof import Claim, LeaseGranted, Moved, Released, SendPermit, Started, Store, connect
+from raceproof.inbox import Arrival
+from raceproof.ops.grants import postgres_grants, redis_rule
+from raceproof.ops.verify import verify
 from tests.cli.conftest import Cli
 from tests.cli.fix_working import WORKING, Place
 from tests.cli.working import Dated, Job, Line, Marked, bot_lease, events, logins, pictures
@@ -46,18 +48,18 @@ def make_every_decision(db: Store, job: Callable[..., None], put: Callable[..., 
         db.offer(work, [work.lifecycle.name])
         assert isinstance(db.claim_one(work, work.lifecycle.name), Claim)
     put("work_pictures", id="p", state="ready")
-    turn = db.take_turn(pictures, "p", by="s")
-    assert isinstance(turn, Turn)
-    db.sending(turn)
-    db.uncertain(turn)
+    permit = db.begin_delivery(pictures, "p", by="s")
+    assert isinstance(permit, SendPermit)
+    db.sending(permit)
+    db.uncertain(permit)
     db.resolve(pictures, "p", arrived=True, by="me").must()
     assert isinstance(db.start_attempt(logins, "ann", "1"), Started)
     assert isinstance(db.start_attempt(logins, "ann", "2"), Started)
     assert db.current_attempt(logins, "ann")
-    leading = db.lead(bot_lease, by="w")
-    assert isinstance(leading, Leading)
-    assert isinstance(db.keep_leading(leading), Leading)
-    db.step_down(leading).must()
+    leading = db.acquire_lease(bot_lease, by="w")
+    assert isinstance(leading, LeaseGranted)
+    assert isinstance(db.renew_lease(leading), LeaseGranted)
+    db.release_lease(leading).must()
     assert not db.receive(events, Arrival("shop", "e-1", b"{}")).duplicate
     assert db.receive(events, Arrival("shop", "e-1", b"{}")).duplicate
     (event,) = db.claim(events.work, 1)
@@ -74,9 +76,7 @@ def role(postgres_place: Place) -> Iterator[str]:
     postgres_place.raw.execute(f"DROP ROLE {ROLE}".encode())
 
 
-def test_a_role_of_postgresql_makes_every_decision_and_nothing_else(
-    cli: Cli, postgres_place: Place, role: str
-) -> None:
+def test_a_role_of_postgresql_makes_every_decision_and_nothing_else(cli: Cli, postgres_place: Place, role: str) -> None:
     """The library's calls work; any other statement on the same tables is refused."""
     with connect(role) as db, pytest.raises(psycopg.errors.InsufficientPrivilege):
         db.claim(Job.work, 1)
@@ -84,7 +84,7 @@ def test_a_role_of_postgresql_makes_every_decision_and_nothing_else(
         postgres_place.raw.execute(statement.encode())
     with connect(role) as db:
         make_every_decision(db, postgres_place.job, postgres_place.put)
-        assert {one.level for one in db.verify(Job)} <= {"ok", "warning"}
+        assert {one.level for one in verify(db, Job)} <= {"ok", "warning"}
     for statement in (
         "DELETE FROM work_jobs",
         "UPDATE work_jobs SET made_at = 1",
@@ -103,9 +103,7 @@ def test_a_role_of_postgresql_makes_every_decision_and_nothing_else(
             own.execute(statement.encode())
 
 
-def test_a_role_that_reads_sees_everything_and_decides_nothing(
-    cli: Cli, postgres_place: Place, role: str
-) -> None:
+def test_a_role_that_reads_sees_everything_and_decides_nothing(cli: Cli, postgres_place: Place, role: str) -> None:
     """For the dashboard, show and explain."""
     postgres_place.job("a")
     for statement in cli("grants", "--app", WORKING, "--role", ROLE, "--read-only").stdout.splitlines():
@@ -116,7 +114,7 @@ def test_a_role_that_reads_sees_everything_and_decides_nothing(
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             db.move(Job.start, "a")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            db.lead(bot_lease, by="w")
+            db.acquire_lease(bot_lease, by="w")
 
 
 def test_only_a_role_that_sweeps_deletes(postgres_place: Place, role: str) -> None:

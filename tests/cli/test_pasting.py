@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, Store, Turn, inbox_ddl
-from raceproof.cli.pasting import Pasting
-from raceproof.cli.things import Target
-from raceproof.doctor.pasting import separator_for
+from raceproof import SendPermit, Store
+from raceproof.inbox import Arrival
+from raceproof.ops.cli.pasting import Pasting
+from raceproof.ops.cli.things import Target
+from raceproof.ops.doctor.pasting import separator_for
 from tests.cli.conftest import Cli
 from tests.cli.fix_working import LONG_AGO, Place
 from tests.cli.shops import Crate, Parcel, events, notes
+from tests.ddl import script
 
 SHOPS = "tests.cli.shops"
 TENANT = "north & south"
@@ -31,7 +33,7 @@ CREATE TABLE shop_notes (shop text, street text, house text, state text, deliver
 def shop(sql_place: Place) -> Store:
     """The rows of one tenant; those of another are beside them."""
     time = {"postgres": "timestamptz", "sqlite": "text"}[sql_place.db.dialect]
-    for statement in (_TABLES.format(time=time) + inbox_ddl(_dialect(sql_place), events)).split(";"):
+    for statement in (_TABLES.format(time=time) + script(events, dialect=_dialect(sql_place))).split(";"):
         if statement.strip():
             sql_place.raw.execute(statement)
     return sql_place.db.for_tenant(TENANT)
@@ -70,9 +72,9 @@ def test_every_repair_can_be_pasted(
     rows(sql_place, "shop_parcels", key, status="QUEUED", attempts=3)
     rows(sql_place, "shop_crates", key, status="QUEUED", attempts=3)
     rows(sql_place, "shop_notes", key, state="ready")
-    turn = shop.take_turn(notes, key)
-    assert isinstance(turn, Turn)
-    shop.uncertain(turn)
+    permit = shop.begin_delivery(notes, key)
+    assert isinstance(permit, SendPermit)
+    shop.uncertain(permit)
     if key[1]:
         shop.receive(events, Arrival(key[0], key[1], b"{}"), now=LONG_AGO)
         (mine,) = shop.claim(events.work, now=LONG_AGO)

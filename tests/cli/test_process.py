@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from raceproof import __version__
-from raceproof.cli.program import COMMANDS
+from raceproof.ops.cli.program import COMMANDS
 from tests.cli.conftest import Cli, Process, command_line, environment
 
 
@@ -43,9 +43,7 @@ def test_a_pipe_of_two_commands_moves_rows(process: Process, sqlite_url: str) ->
     first = process("move", "Command", "send", "c-1", "c-2", "c-3", "--yes", "-o", "ids", env=env)
     assert (first.returncode, first.stdout) == (0, "c-1\nc-2\nc-3\n")
     assert "3 moved" in first.stderr
-    second = process(
-        "move", "Command", "ack", "-", "nobody", "--yes", "-o", "jsonl", env=env, input=first.stdout
-    )
+    second = process("move", "Command", "ack", "-", "nobody", "--yes", "-o", "jsonl", env=env, input=first.stdout)
     assert second.returncode == 7
     assert [json.loads(line)["outcome"] for line in second.stdout.splitlines()] == ["moved"] * 3 + ["missing"]
 
@@ -64,9 +62,7 @@ def test_a_pipe_of_two_commands_moves_rows(process: Process, sqlite_url: str) ->
         (("move", "Command", "ack", "c-1", "nobody", "-y"), 7),
     ],
 )
-def test_exit_codes_are_what_the_help_says(
-    process: Process, sqlite_url: str, args: tuple[str, ...], code: int
-) -> None:
+def test_exit_codes_are_what_the_help_says(process: Process, sqlite_url: str, args: tuple[str, ...], code: int) -> None:
     """Each kind of end has its code, and none has a traceback."""
     result = process(*args, env={"RACEPROOF_APP": "declared", "RACEPROOF_URL": sqlite_url})
     assert result.returncode == code, result.stderr
@@ -83,7 +79,7 @@ def test_debug_shows_the_traceback(process: Process) -> None:
 @pytest.mark.parametrize("module", ["click", "rich"])
 def test_a_missing_extra_is_named(tmp_path: Path, module: str) -> None:
     """Without click or rich the program says what to install, in one line and with exit code 1."""
-    program = f"import sys; sys.modules[{module!r}] = None; from raceproof.cli import main; main()"
+    program = f"import sys; sys.modules[{module!r}] = None; from raceproof.ops.cli import main; main()"
     result = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True)
     assert result.returncode == 1
     assert result.stdout == ""
@@ -94,7 +90,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, module: str) -> None:
 
 def test_a_missing_driver_is_named(tmp_path: Path) -> None:
     """Without psycopg a PostgreSQL URL leads to the extra that has it."""
-    program = "import sys; sys.modules['psycopg'] = None; from raceproof.cli import main; main()"
+    program = "import sys; sys.modules['psycopg'] = None; from raceproof.ops.cli import main; main()"
     call = [sys.executable, "-c", program, "show", "Job", "1", "--app", "tests.cli.declared"]
     result = subprocess.run(
         [*call, "--url", "postgresql://127.0.0.1/x"], capture_output=True, text=True, env=environment()
@@ -122,9 +118,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(process: Process, sqlite_url:
 
 
 @pytest.mark.parametrize("args", [("show", "Command", "c-1"), ("metrics",), ("sql",)])
-def test_a_full_disk_is_said_and_ends_with_1(
-    process: Process, sqlite_url: str, args: tuple[str, ...]
-) -> None:
+def test_a_full_disk_is_said_and_ends_with_1(process: Process, sqlite_url: str, args: tuple[str, ...]) -> None:
     """It is stdout that cannot be written, not the store that cannot be reached; and Python is not surprised at its end."""
     env = {"RACEPROOF_APP": "declared", "RACEPROOF_URL": sqlite_url}
     with open("/dev/full", "wb") as full:

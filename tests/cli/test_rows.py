@@ -33,9 +33,7 @@ def test_several_keys_of_every_kind_are_moved_together(
     cli: Cli, store_url: str, lifecycle: str, key: str, move: str, options: tuple[str, ...]
 ) -> None:
     """A bulk takes the same texts for keys as a single move does, and a key named twice is answered twice."""
-    result = cli(
-        "move", "--app", APP, "--url", store_url, *options, lifecycle, move, key, key, "--yes", "-o", "jsonl"
-    )
+    result = cli("move", "--app", APP, "--url", store_url, *options, lifecycle, move, key, key, "--yes", "-o", "jsonl")
     assert result.exit_code == 0, result.output
     assert [json.loads(line)["outcome"] for line in result.stdout.splitlines()] == ["moved", "already"]
 
@@ -56,9 +54,7 @@ def test_a_moved_row_shows_who_moved_it_and_why(cli: Cli, store_url: str) -> Non
 def test_a_move_sets_and_clears_columns(cli: Cli, store_url: str) -> None:
     """Values given with --set arrive in the types of the columns, and --clear empties one."""
     target = ("--app", APP, "--url", store_url)
-    result = cli(
-        "move", *target, "Command", "finish", "c-1", "--set", "duration_ms=42", "--set", "note=a=b", "--yes"
-    )
+    result = cli("move", *target, "Command", "finish", "c-1", "--set", "duration_ms=42", "--set", "note=a=b", "--yes")
     assert result.exit_code == 0, result.output
     row = json.loads(cli("show", *target, "Command", "c-1", "-o", "json").stdout)["row"]
     assert (int(row["duration_ms"]), row["note"]) == (42, "a=b")

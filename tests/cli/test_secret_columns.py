@@ -23,9 +23,7 @@ def test_secret_columns_are_shown_only_on_request(cli: Cli, tmp_path: Path) -> N
     """What the row is found by stays readable, whatever it is called."""
     (tmp_path / "vault.toml").write_text(DECLARED)
     with sqlite3.connect(tmp_path / "vault.db") as raw:
-        raw.execute(
-            "CREATE TABLE vaults (key text PRIMARY KEY, status text, pin text, pwd_hash text, note text)"
-        )
+        raw.execute("CREATE TABLE vaults (key text PRIMARY KEY, status text, pin text, pwd_hash text, note text)")
         raw.execute("INSERT INTO vaults VALUES ('v-1', 'shut', 'pin-canary', 'hash-canary', 'by the door')")
     raw.close()
     target = (

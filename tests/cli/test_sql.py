@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 import psycopg
 import pytest
 
-from raceproof import bind, spec_of, subscribed
+from raceproof import bind
+from raceproof.declare import spec_of
+from raceproof.kernel.events import subscribed
 from tests.cli.conftest import APP, TABLES, Cli
 from tests.cli.declared import Command, Payment
 

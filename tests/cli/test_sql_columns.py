@@ -59,9 +59,7 @@ def test_for_sqlite_the_columns_are_comments(cli: Cli, sqlite_tables: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_missing_prints_what_the_tables_lack_and_no_more(
-    cli: Cli, kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_missing_prints_what_the_tables_lack_and_no_more(cli: Cli, kind: str, request: pytest.FixtureRequest) -> None:
     """Once that has been run, there is nothing left to add."""
     url: str = request.getfixturevalue(f"{kind}_tables")
     printed = cli("sql", "--app", APP, "--missing", "--url", url).stdout

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, Turn
+from raceproof import SendPermit
+from raceproof.inbox import Arrival
 from tests.cli.conftest import Cli
 from tests.cli.fix_working import LONG_AGO, Place
 from tests.cli.working import Job, Line, events, logins, pictures
@@ -79,9 +80,9 @@ def test_a_row_that_is_out_of_attempts_and_has_no_way_out_names_the_moves(cli: C
 def test_an_uncertain_delivery_is_stuck(cli: Cli, sql_place: Place) -> None:
     """Until somebody has looked."""
     sql_place.put("work_pictures", id="p", state="ready")
-    turn = sql_place.db.take_turn(pictures, "p", by="ann")
-    assert isinstance(turn, Turn)
-    sql_place.db.uncertain(turn)
+    permit = sql_place.db.begin_delivery(pictures, "p", by="ann")
+    assert isinstance(permit, SendPermit)
+    sql_place.db.uncertain(permit)
     (found,) = stuck(cli, sql_place, "pictures")
     assert (found["key"], found["why"], found["holder"]) == ("p", "nobody knows whether it arrived", "ann")
     command = found["repair"].replace("# and --arrived or --not-arrived", "--not-arrived")
@@ -93,9 +94,9 @@ def test_those_under_way_hide_no_delivery_whose_end_nobody_knows(cli: Cli, sql_p
     """However few are looked at: `stuck` finds it, and so does `delivery --uncertain`."""
     for key in ("a", "b", "z"):
         sql_place.put("work_pictures", id=key, state="ready")
-        turn = sql_place.db.take_turn(pictures, key)
-    assert isinstance(turn, Turn)
-    sql_place.db.uncertain(turn)
+        permit = sql_place.db.begin_delivery(pictures, key)
+    assert isinstance(permit, SendPermit)
+    sql_place.db.uncertain(permit)
     (found,) = stuck(cli, sql_place, "pictures", "--limit", "1")
     assert found["key"] == "z"
     told = cli("stuck", *sql_place.target, "pictures", "--limit", "1").stderr
@@ -139,9 +140,7 @@ def test_nothing_is_said_of_what_could_not_be_looked_at(cli: Cli, valkey_place: 
     result = cli("stuck", *valkey_place.target, "-o", "ids")
     assert (result.exit_code, result.stdout) == (0, "")
     last = result.stderr.splitlines()[-1]
-    assert (
-        last == "nothing is stuck as far as could be looked at; nobody knows about logins, pictures, events"
-    )
+    assert last == "nothing is stuck as far as could be looked at; nobody knows about logins, pictures, events"
     assert cli("stuck", *valkey_place.target, "Job").stderr == "nothing is stuck\n"
 
 
@@ -203,7 +202,7 @@ def test_a_dry_sweep_counts_and_changes_nothing(cli: Cli, place: Place) -> None:
         place.job(f"j{number}", number, attempts=3)
     place.db.claim_one(Line.work, "none")
     dry = swept(cli, place, "--dry-run")
-    assert dry[("Job.work", "set aside")] == 3
+    assert dry[("Job.work", "dead-lettered")] == 3
     row = place.db.read(Job, "j0")
     assert row is not None
     assert row["status"] == "QUEUED"
@@ -245,7 +244,7 @@ def test_a_sweep_that_is_cut_short_tells_what_it_has_done(cli: Cli, sqlite_place
     result = cli("sweep", *sqlite_place.target, "--yes", "-o", "json")
     assert (result.exit_code, "only a part was swept" in result.stderr) == (7, True)
     done = {(row["target"], row["work"]): row["number"] for row in json.loads(result.stdout)}
-    assert done["Job.work", "set aside"] == 1
+    assert done["Job.work", "dead-lettered"] == 1
     row = sqlite_place.db.read(Job, "a")
     assert row is not None
     assert row["status"] == "DEAD"

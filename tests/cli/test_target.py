@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from raceproof import spec_of
-from raceproof.cli.location import parse_location
-from raceproof.stores.connect import open_sqlite
+from raceproof.connect.url import open_sqlite
+from raceproof.declare import spec_of
+from raceproof.ops.cli.location import parse_location
 from tests.cli.conftest import APP, Cli
 from tests.cli.declared import Command
 
@@ -46,9 +46,7 @@ def test_a_toml_file_gives_its_lifecycle(cli: Cli, tmp_path: Path) -> None:
     assert names(cli, "--app", str(path), "--app", f"{APP}:Job") == ["Door", "Job"]
 
 
-def test_a_module_in_the_current_folder_is_found(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_in_the_current_folder_is_found(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The current folder is importable, and what the module prints does not get into the data."""
     source = f"print('loading')\nfrom {APP} import Job, Ticket\nfew = [Job, Ticket]\n"
     (tmp_path / "found_in_current_folder.py").write_text(source)

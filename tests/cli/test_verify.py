@@ -7,12 +7,13 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from raceproof import Lifecycle, attempt_index_ddl, spec_of
-from raceproof.guard import guard_ddl
+from raceproof import Lifecycle
+from raceproof.declare import spec_of
 from tests.cli.conftest import APP, Cli
 from tests.cli.declared import Job
 from tests.cli.fix_working import Place
 from tests.cli.working import logins
+from tests.ddl import script
 
 
 def execute(url: str, text: str) -> None:
@@ -48,22 +49,20 @@ def test_guards_can_be_required(cli: Cli, sqlite_url: str) -> None:
     result = cli("verify", "--app", APP, "--url", sqlite_url, "Job", "--guards")
     assert (result.exit_code, "✗ no guards" in result.stdout) == (6, True)
     assert "raceproof sql --guards --dialect sqlite" in result.stdout
-    execute(sqlite_url, guard_ddl(spec_of(Job), "sqlite"))
+    execute(sqlite_url, script(spec_of(Job), dialect="sqlite", only="guards"))
     assert cli("verify", "--app", APP, "--url", sqlite_url, "Job", "--guards").exit_code == 0
 
 
 def test_guards_of_one_lifecycle_make_those_of_the_others_required(cli: Cli, sqlite_url: str) -> None:
     """Unless the caller says that none are wanted."""
-    execute(sqlite_url, guard_ddl(spec_of(Job), "sqlite"))
+    execute(sqlite_url, script(spec_of(Job), dialect="sqlite", only="guards"))
     assert cli("verify", "--app", APP, "--url", sqlite_url, "Ticket").exit_code == 6
-    assert (
-        cli("verify", "--app", APP, "--url", sqlite_url, "Ticket", "--no-guards", "--strict").exit_code == 0
-    )
+    assert cli("verify", "--app", APP, "--url", sqlite_url, "Ticket", "--no-guards", "--strict").exit_code == 0
 
 
 def test_a_table_that_a_migration_made_again_lacks_its_guards(cli: Cli, sqlite_url: str) -> None:
     """As Django does it on SQLite for a changed field: a copy, a DROP that takes the triggers along, and a new name."""
-    execute(sqlite_url, guard_ddl(spec_of(Job), "sqlite"))
+    execute(sqlite_url, script(spec_of(Job), dialect="sqlite", only="guards"))
     execute(
         sqlite_url,
         "CREATE TABLE new__jobs (id integer PRIMARY KEY, status text NOT NULL, attempts integer NOT NULL);"
@@ -76,7 +75,7 @@ def test_a_table_that_a_migration_made_again_lacks_its_guards(cli: Cli, sqlite_u
 @pytest.mark.parametrize("output", ["json", "jsonl"])
 def test_the_matrix_finds_guards_that_decide_wrongly(cli: Cli, sqlite_url: str, output: str) -> None:
     """Guards that were edited by hand accept what is not declared; the trial says which change it is."""
-    execute(sqlite_url, guard_ddl(spec_of(Job), "sqlite").replace("'ENDED'", "'NEW'"))
+    execute(sqlite_url, script(spec_of(Job), dialect="sqlite", only="guards").replace("'ENDED'", "'NEW'"))
     result = cli("verify", "--app", APP, "--url", sqlite_url, "Job", "--matrix", "-o", output)
     assert result.exit_code == 6
     if output == "json":
@@ -92,7 +91,7 @@ def test_the_matrix_finds_guards_that_decide_wrongly(cli: Cli, sqlite_url: str, 
 
 def test_the_matrix_is_told_in_words(cli: Cli, sqlite_url: str) -> None:
     """A table for people counts the trials and names the wrong ones."""
-    execute(sqlite_url, guard_ddl(spec_of(Job), "sqlite").replace("'ENDED'", "'NEW'"))
+    execute(sqlite_url, script(spec_of(Job), dialect="sqlite", only="guards").replace("'ENDED'", "'NEW'"))
     result = cli("verify", "--app", APP, "--url", sqlite_url, "Job", "--matrix")
     assert "9 changes of status tried: 3 declared, 2 decided wrongly" in result.stdout
     assert "RUNNING → NEW is not declared, but was accepted" in result.stdout
@@ -111,7 +110,7 @@ def test_guards_of_another_declaration_are_found(cli: Cli, postgres_url: str) ->
     older["moves"]["lose"] = {"from": ["RUNNING"], "to": "LOST"}
     older["terminal"] = ["ENDED", "LOST"]
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(guard_ddl(Lifecycle.from_dict(older), "postgres").encode())
+        connection.execute(script(Lifecycle.from_dict(older), dialect="postgres", only="guards").encode())
     result = cli("verify", "--app", APP, "--url", postgres_url, "Job")
     assert (result.exit_code, "the guards are of another declaration" in result.stdout) == (6, True)
 
@@ -147,7 +146,7 @@ def test_a_missing_index_of_attempts_is_a_warning(cli: Cli, sql_place: Place) ->
     (found,) = [line for line in map(json.loads, result.stdout.splitlines()) if line["level"] == "warning"]
     assert found["attempts"] == "logins"
     assert found["what"].startswith("no unique index on owner")
-    assert found["repair"] == attempt_index_ddl(logins, sql_place.db.dialect)  # type: ignore[arg-type]
+    assert found["repair"] == script(logins, dialect=sql_place.db.dialect, only="indexes")  # type: ignore[arg-type]
     sql_place.raw.execute(found["repair"])
     assert cli("verify", *sql_place.target, "logins", "--strict").exit_code == 0
 

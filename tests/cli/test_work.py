@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, Claim, Claimable, Lost, Turn
+from raceproof import Claim, Lost, SendPermit
+from raceproof.declare import Claimable
+from raceproof.inbox import Arrival
 from tests.cli.conftest import Cli
 from tests.cli.fix_working import LONG_AGO, WORKING, Place
 from tests.cli.working import Dated, Job, Marked, bot_lease, events, logins, pictures
@@ -112,10 +114,10 @@ def test_deliveries_can_be_resolved_from_a_pipe(cli: Cli, place: Place) -> None:
     """All that are named have ended alike; one that is not uncertain is said, and the others are resolved."""
     for key in ("a", "b", "c"):
         place.put("work_pictures", id=key, state="ready")
-        turn = place.db.take_turn(pictures, key)
-        assert isinstance(turn, Turn)
+        permit = place.db.begin_delivery(pictures, key)
+        assert isinstance(permit, SendPermit)
         if key != "c":
-            place.db.uncertain(turn)
+            place.db.uncertain(permit)
     resolve = ("delivery", *place.target, "pictures", "--resolve", "-", "--not-arrived", "-o", "json")
     keys = "a\nb\nc\ngone\n"
     for how, outcomes in (
@@ -131,12 +133,12 @@ def test_an_uncertain_delivery_is_listed_and_resolved(cli: Cli, place: Place) ->
     """Only an uncertain one can be resolved; saying the same again is no error."""
     for key in ("a", "b"):
         place.put("work_pictures", id=key, state="ready")
-    turn = place.db.take_turn(pictures, "a", by="ann")
-    assert isinstance(turn, Turn)
+    permit = place.db.begin_delivery(pictures, "a", by="ann")
+    assert isinstance(permit, SendPermit)
     resolve = ("delivery", *place.target, "pictures", "--resolve", "a", "--arrived", "--by", "eve")
     refused = cli(*resolve, "--yes")
     assert (refused.exit_code, "not uncertain" in refused.stderr) == (3, True)
-    place.db.uncertain(turn, "timeout")
+    place.db.uncertain(permit, "timeout")
     if place.db.dialect == "redis":
         told = cli("delivery", *place.target, "pictures")
         assert (told.exit_code, "cannot search" in told.stderr) == (1, True)
@@ -161,15 +163,15 @@ def test_a_dry_run_ends_as_the_real_one_does(cli: Cli, place: Place, state: str 
     if state is not None:
         place.put("work_pictures", id="a", state="ready")
     if state not in (None, "ready"):
-        turn = place.db.take_turn(pictures, "a", by="ann")
-        assert isinstance(turn, Turn)
+        permit = place.db.begin_delivery(pictures, "a", by="ann")
+        assert isinstance(permit, SendPermit)
         ends: dict[str | None, Any] = {
             "uncertain": place.db.uncertain,
             "delivered": place.db.delivered,
             "failed": place.db.not_sent,
         }
         if state in ends:
-            ends[state](turn)
+            ends[state](permit)
     resolve = ("delivery", *place.target, "pictures", "--resolve", "a", arrived)
     first, second, real = (cli(*resolve, how) for how in ("--dry-run", "--dry-run", "--yes"))
     assert first.output == second.output
@@ -185,9 +187,9 @@ def test_a_dry_run_finds_the_row_by_any_spelling_of_its_key(cli: Cli, sql_place:
         f" delivering_at {time}, delivered_at {time})"
     )
     sql_place.put("work_pictures", id=42, state="ready")
-    turn = sql_place.db.take_turn(pictures, 42)
-    assert isinstance(turn, Turn)
-    sql_place.db.uncertain(turn)
+    permit = sql_place.db.begin_delivery(pictures, 42)
+    assert isinstance(permit, SendPermit)
+    sql_place.db.uncertain(permit)
     resolve = ("delivery", *sql_place.target, "pictures", "--resolve", "042", "--arrived")
     assert rows(cli, *resolve, "--dry-run")[0]["outcome"] == "would be delivered"
     assert rows(cli, *resolve, "--yes")[0]["outcome"] == "delivered"
@@ -217,7 +219,7 @@ def test_the_leader_is_told_with_its_epoch(cli: Cli, place: Place) -> None:
     """By the declared lease, by its name, and where nobody leads."""
     assert rows(cli, "leader", *place.target, "bot_lease")[0]["holder"] is None
     assert "(nobody)" in cli("leader", *place.target).stdout
-    leading = place.db.lead(bot_lease, "ann")
+    leading = place.db.acquire_lease(bot_lease, "ann")
     for args in (
         ("leader", *place.target),
         ("leader", *place.target, "bot"),
@@ -318,15 +320,11 @@ def test_the_only_delivery_need_not_be_named(cli: Cli, sql_place: Place) -> None
     assert cli("delivery", *sql_place.target, "-o", "ids").stdout == named.stdout == "a\n"
 
 
-def test_of_several_deliveries_one_must_be_named(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_several_deliveries_one_must_be_named(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And where none is declared, that is said."""
     declared = ("one = Delivery('one', 'a')", "two = Delivery('two', 'b')", "lease = Lease('x')")
     source = "\n".join(("from raceproof import Delivery, Lease", *declared))
     (tmp_path / "has_deliveries.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     assert "which delivery? Name one of one, two." in cli("delivery", "--app", "has_deliveries").stderr
-    assert (
-        "has_deliveries:lease declares no delivery" in cli("delivery", "--app", "has_deliveries:lease").stderr
-    )
+    assert "has_deliveries:lease declares no delivery" in cli("delivery", "--app", "has_deliveries:lease").stderr

@@ -8,13 +8,17 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Arrival, Delivery, Inbox, Lease, Lifecycle, Schedules, Spec, Turn, bind, spec_of
-from raceproof.schema import attempt_index_ddl, claim_index_ddl
+from raceproof import Delivery, Inbox, Lease, Lifecycle, SendPermit, bind
+from raceproof.declare import Spec, spec_of
+from raceproof.inbox import Arrival
+from raceproof.ops.verify import verify
+from raceproof.run import Schedules
 from raceproof.testing import PostgresServer
 from tests.cli.conftest import Cli
 from tests.cli.fix_working import WORKING, Place, tables
 from tests.cli.test_sql import Recording
 from tests.cli.working import Job, Line, bot_lease, events, logins, pictures
+from tests.ddl import script
 
 
 def run(place: Place, ddl: str) -> None:
@@ -27,7 +31,7 @@ def run(place: Place, ddl: str) -> None:
 def problems(place: Place, spec: Any) -> list[tuple[str, str]]:
     return [
         (one.what, one.repair)
-        for one in place.db.verify(spec)
+        for one in verify(place.db, spec)
         if one.level != "ok" and not one.what.startswith("no guards")
     ]
 
@@ -76,7 +80,7 @@ def test_declared_schedules_are_printed_by_their_name(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a lease or an inbox is; then the usual table is not wanted."""
-    source = "from raceproof import Schedules\nhourly = Schedules('shop_schedule')\n"
+    source = "from raceproof.run import Schedules\nhourly = Schedules'shop_schedule'\n"
     (tmp_path / "has_schedules.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     for args in ((), ("hourly",), ("--schedules",)):
@@ -88,11 +92,11 @@ def test_declared_schedules_are_printed_by_their_name(
 
 def test_the_index_of_a_claim_is_made_without_holding_up_writers() -> None:
     """On PostgreSQL; a serial claim wants a second one for the rows before."""
-    assert claim_index_ddl(Job.work, "postgres") == (
+    assert script(Job.work, dialect="postgres", only="indexes") == (
         'CREATE INDEX CONCURRENTLY IF NOT EXISTS "work_jobs_work" ON "work_jobs" ("made_at")\n'
         "WHERE \"status\" IN ('QUEUED', 'RUNNING');"
     )
-    assert claim_index_ddl(Line.work, "sqlite") == (
+    assert script(Line.work, dialect="sqlite", only="indexes") == (
         'CREATE INDEX IF NOT EXISTS "work_lines_work" ON "work_lines" ("made_at")\n'
         "WHERE \"status\" IN ('QUEUED', 'RUNNING');\n"
         'CREATE INDEX IF NOT EXISTS "work_lines_work_line" ON "work_lines" ("device", "made_at", "id")\n'
@@ -104,17 +108,17 @@ def test_an_index_is_where_its_table_is_and_long_names_stay_apart() -> None:
     """SQLite names the schema with the index, PostgreSQL cuts names at 63 bytes."""
     data = {**spec_of(Line).to_dict(), "table": "other." + "t" * 70}
     spec = Lifecycle.from_dict(data)
-    made = claim_index_ddl(spec.claims["work"], "postgres").splitlines()
+    made = script(spec.claims["work"], dialect="postgres", only="indexes").splitlines()
     names = {line.split('"')[1] for line in made if line.startswith("CREATE")}
     assert len(names) == 2
     assert max(map(len, names)) <= 63
-    assert 'IF NOT EXISTS "other"."t' in claim_index_ddl(spec.claims["work"], "sqlite")
-    assert 'ON "work_logins" ("owner")' in attempt_index_ddl(logins, "sqlite")
+    assert 'IF NOT EXISTS "other"."t' in script(spec.claims["work"], dialect="sqlite", only="indexes")
+    assert 'ON "work_logins" ("owner")' in script(logins, dialect="sqlite", only="indexes")
 
 
 def test_the_databases_use_the_index(sql_place: Place, cli: Cli) -> None:
     """The plan of the printed search goes by it."""
-    run(sql_place, claim_index_ddl(Line.work, sql_place.db.dialect) + "\n")  # type: ignore[arg-type]
+    run(sql_place, script(Line.work, dialect=sql_place.db.dialect, only="indexes") + "\n")  # type: ignore[arg-type]
     if sql_place.db.dialect == "sqlite":
         printed = cli("sql", "--app", WORKING, "Line", "--statements", "--dialect", "sqlite").stdout
         _, search = printed.partition("-- Line.work claim.due\n")[2].partition(";")[0].split("\n", 1)
@@ -153,17 +157,17 @@ def test_the_statements_are_those_that_sqlite_runs(cli: Cli, sqlite_place: Place
         store.claim_one(Job.work, "a", now=None)
         store.claims(Job.work)
         store.claim(Line.work)
-        turn = store.take_turn(pictures, "p")
-        assert isinstance(turn, Turn)
-        store.uncertain(turn, "x")
-        store.take_turn(pictures, "p")
+        permit = store.begin_delivery(pictures, "p")
+        assert isinstance(permit, SendPermit)
+        store.uncertain(permit, "x")
+        store.begin_delivery(pictures, "p")
         store.resolve(pictures, "p", arrived=False)
         store.deliveries(pictures)
         store.start_attempt(logins, "ann", "l1")
-        store.led_by(bot_lease)
-        leading: Any = store.lead(bot_lease, "a")
-        store.keep_leading(leading)
-        store.step_down(leading)
+        store.lease_holder(bot_lease)
+        leading: Any = store.acquire_lease(bot_lease, "a")
+        store.renew_lease(leading)
+        store.release_lease(leading)
         store.receive(events, Arrival("t", "1", b"{}"))
         store.claim(events.work)
         store.forget_events(events)
@@ -214,7 +218,7 @@ def changed(claim: dict[str, Any], **changes: Any) -> Spec[str]:
 def test_missing_columns_of_a_claim_are_found(sql_place: Place) -> None:
     """Those of its form, and the ones that it counts, rests, orders and lines up by."""
     form = {"kind_of_form": "columns", "holder": "h", "until": "u", "fence": "f"}
-    spec = changed({"form": form, "attempts": "n", "after": "r", "serial": "s", "order_by": ["o"]})
+    spec = changed({"form": form, "attempts": "n", "not_before": "r", "ordering_key": "s", "order_by": ["o"]})
     what, repair = problems(sql_place, spec)[0]
     assert what == "table work_lines lacks f, h, n, o, r, s, u"
     assert 'ADD COLUMN "u"' in repair

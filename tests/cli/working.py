@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from raceproof import Attempts, Backoff, Delivery, Inbox, Lease, Lifecycle, Marker, Timestamp, claim, move
+from raceproof import Attempts, Backoff, Delivery, Inbox, Lease, Lifecycle, claimable, move
+from raceproof.claims import TextMarker, TimestampClaim
 
 
 class Stage(StrEnum):
@@ -19,15 +20,15 @@ class Job(Lifecycle[Stage], table="work_jobs", key="id", revision="rev", history
     requeue = move(Stage.RUNNING, to=Stage.QUEUED)
     finish = move(Stage.RUNNING, to=Stage.DONE)
     give_up = move(Stage.QUEUED, Stage.RUNNING, to=Stage.DEAD)
-    work = claim(
+    work = claimable(
         start,
         lease=60,
         order_by="made_at",
         attempts="attempts",
-        cap=3,
-        after="rests_until",
+        max_attempts=3,
+        not_before="rests_until",
         back=requeue,
-        exhausted=give_up,
+        dead_letter=give_up,
         backoff=Backoff(10, 100),
     )
 
@@ -38,7 +39,7 @@ class Line(Lifecycle[Stage], table="work_lines", key="id"):
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     finish = move(Stage.RUNNING, to=Stage.DONE)
     bury = move(Stage.QUEUED, Stage.RUNNING, to=Stage.DEAD)
-    work = claim(start, lease=60, order_by="made_at", serial="device", attempts="attempts", cap=2)
+    work = claimable(start, lease=60, order_by="made_at", ordering_key="device", attempts="attempts", max_attempts=2)
 
 
 class Dated(Lifecycle[Stage], table="work_drafts"):
@@ -47,7 +48,7 @@ class Dated(Lifecycle[Stage], table="work_drafts"):
     finish = move(Stage.QUEUED, to=Stage.DONE)
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     bury = move(Stage.RUNNING, to=Stage.DEAD)
-    work = claim(at=(Stage.QUEUED,), lease=60, form=Timestamp("taken_at"))
+    work = claimable(at=(Stage.QUEUED,), lease=60, form=TimestampClaim("taken_at"))
 
 
 class Marked(Lifecycle[Stage], table="work_drafts"):
@@ -56,7 +57,7 @@ class Marked(Lifecycle[Stage], table="work_drafts"):
     finish = move(Stage.QUEUED, to=Stage.DONE)
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     bury = move(Stage.RUNNING, to=Stage.DEAD)
-    work = claim(at=(Stage.QUEUED,), lease=60, form=Marker("error", "DRAFT"))
+    work = claimable(at=(Stage.QUEUED,), lease=60, form=TextMarker("error", "DRAFT"))
 
 
 class Login(StrEnum):

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import redis
 
-from raceproof import Already, Lost, Missing, Moved, Refused, Spec, connect
+from raceproof import Already, Lost, Missing, Moved, Refused, connect
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, ValkeyServer
 from tests.contract.grounds import Ground, PostgresGround, RedisGround, open_ground
 from tests.contract.orders import orders
@@ -116,9 +117,7 @@ async def test_different_fences_for_the_same_row_are_decided_each_for_itself(gro
     for number in range(10):
         ground.put(order, f"k{number}", "NEW", fence=7)
     calls = [(f"k{number % 10}", fence) for fence in (5, 6, 7, 8) for number in range(10)]
-    answers = await asyncio.gather(
-        *(ground.db.move(order.moves["pack"], key, fence=fence) for key, fence in calls)
-    )
+    answers = await asyncio.gather(*(ground.db.move(order.moves["pack"], key, fence=fence) for key, fence in calls))
     for (key, fence), answer in zip(calls, answers, strict=True):
         assert (answer.key, type(answer)) == (key, Moved if fence == 7 else Lost)
         if isinstance(answer, Lost):

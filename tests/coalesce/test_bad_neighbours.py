@@ -9,7 +9,9 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Conflict, Moved, Refused, ScriptFailed, Spec, connect, sql
+from raceproof import Conflict, Moved, Refused, connect, sql
+from raceproof.declare import Spec
+from raceproof.kernel.errors import ScriptFailed
 from raceproof.testing import PostgresServer, ValkeyServer
 from tests.contract.grounds import Ground, PostgresGround, RedisGround
 from tests.contract.orders import orders
@@ -30,9 +32,7 @@ async def all_at_once(ground: Ground, order: Spec[str], **options: Any) -> list[
     """Every key in one crowd; the bad one's packer is `bad`."""
     return await asyncio.gather(
         *(
-            ground.db.move(
-                order.moves["pack"], key, set={"packer": "bad" if key == BAD else "good"}, **options
-            )
+            ground.db.move(order.moves["pack"], key, set={"packer": "bad" if key == BAD else "good"}, **options)
             for key in KEYS
         ),
         return_exceptions=True,
@@ -64,10 +64,7 @@ async def test_a_value_that_the_table_refuses_fails_alone_everywhere(ground: Gro
     order = rows(ground, orders(history=True), {"packer": "text CHECK (packer <> 'bad')"})
     refused = b"bad" if isinstance(ground, RedisGround) else "bad"
     answers = await asyncio.gather(
-        *(
-            ground.db.move(order.moves["pack"], key, set={"packer": refused if key == BAD else "good"})
-            for key in KEYS
-        ),
+        *(ground.db.move(order.moves["pack"], key, set={"packer": refused if key == BAD else "good"}) for key in KEYS),
         return_exceptions=True,
     )
     assert isinstance(check_neighbours(ground, order, answers), Exception)
@@ -78,10 +75,7 @@ async def test_a_value_of_the_wrong_type_fails_alone(on_postgres: PostgresGround
     """It does not even reach the server."""
     order = rows(on_postgres, orders(), {"packer": "int"})
     answers = await asyncio.gather(
-        *(
-            on_postgres.db.move(order.moves["pack"], key, set={"packer": "x" if key == BAD else 5})
-            for key in KEYS
-        ),
+        *(on_postgres.db.move(order.moves["pack"], key, set={"packer": "x" if key == BAD else 5}) for key in KEYS),
         return_exceptions=True,
     )
     assert isinstance(check_neighbours(on_postgres, order, answers), Exception)
@@ -126,9 +120,7 @@ async def test_a_row_that_redis_cannot_write_fails_alone(valkey_server: ValkeySe
             client.hset(f"{order.table}:{key}", mapping={"status": "NEW", "rev": 0})
         client.set(f"{order.table}/history:{BAD}", "not a stream")
         async with connect(valkey_server.url) as db:
-            answers = await asyncio.gather(
-                *(db.move(order.moves["pack"], key) for key in KEYS), return_exceptions=True
-            )
+            answers = await asyncio.gather(*(db.move(order.moves["pack"], key) for key in KEYS), return_exceptions=True)
         told = dict(zip(KEYS, answers, strict=True))
         bad = told.pop(BAD)
         assert isinstance(bad, ScriptFailed)
@@ -148,18 +140,13 @@ async def test_a_caller_whose_class_refuses_the_row_fails_alone(ground: Ground) 
 
     order = rows(ground, orders())
     answers = await asyncio.gather(
-        *(
-            ground.db.move(order.moves["pack"], key, returning=Picky if key == BAD else "order_id")
-            for key in KEYS
-        ),
+        *(ground.db.move(order.moves["pack"], key, returning=Picky if key == BAD else "order_id") for key in KEYS),
         return_exceptions=True,
     )
     assert isinstance(check_neighbours(ground, order, answers), ValueError)
 
 
-async def test_a_locked_row_holds_up_nobody_else(
-    on_postgres: PostgresGround, postgres_server: PostgresServer
-) -> None:
+async def test_a_locked_row_holds_up_nobody_else(on_postgres: PostgresGround, postgres_server: PostgresServer) -> None:
     """Its own caller waits, the others do not, and all get their answers in the end."""
     order = rows(on_postgres, orders(history=True))
     pack = order.moves["pack"]
@@ -229,9 +216,7 @@ async def test_a_lock_on_another_table_holds_up_nobody_else(
         rival.execute(f"SELECT 1 FROM {people} WHERE name = 'bad' FOR UPDATE".encode())
         pack = order.moves["pack"]
         calls = {
-            key: asyncio.create_task(
-                on_postgres.db.move(pack, key, set={"packer": "bad" if key == BAD else "good"})
-            )
+            key: asyncio.create_task(on_postgres.db.move(pack, key, set={"packer": "bad" if key == BAD else "good"}))
             for key in KEYS
         }
         waiting = calls.pop(BAD)

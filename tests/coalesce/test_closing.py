@@ -9,7 +9,8 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Moved, Spec, connect
+from raceproof import Moved, connect
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, ValkeyServer
 from tests.contract.grounds import Caller, Ground, PostgresGround, fresh_name
 from tests.contract.orders import orders

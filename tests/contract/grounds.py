@@ -19,12 +19,15 @@ import pytest
 import redis
 import redis.asyncio
 
-from raceproof import AsyncStore, Claimable, Inbox, Spec, Store, bind, connect, forms, inbox_ddl, lease_ddl
-from raceproof.moves.request import key_text
-from raceproof.quoting import identifier, qualified
-from raceproof.schema import history_ddl
-from raceproof.schema.history import Dialect
+from raceproof import AsyncStore, Inbox, Lease, Store, bind, connect
+from raceproof.declare import Claimable, Spec
+from raceproof.declare import claim_forms as forms
+from raceproof.kernel.keys import key_text
+from raceproof.kernel.quoting import identifier, qualified
+from raceproof.ops.verify import Finding, verify
+from raceproof.schema import Dialect
 from raceproof.testing import PostgresServer, ValkeyServer
+from tests.ddl import script
 
 _numbers = itertools.count(1)
 
@@ -50,6 +53,11 @@ class Caller:
             return await result if inspect.isawaitable(result) else result
 
         return call
+
+    async def verify(self, declared: Any) -> list[Finding]:
+        found: Any = verify(self.store, declared)
+        result: list[Finding] = await found if inspect.isawaitable(found) else found
+        return result
 
     def for_tenant(self, tenant: Any) -> "Caller":
         return Caller(self.store.for_tenant(tenant))
@@ -91,28 +99,28 @@ class SqlGround:
         listed = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
         keys = ", ".join(identifier(column) for column in spec.key_columns)
         self.run(f"CREATE TABLE {qualified(spec.table)} ({listed}, PRIMARY KEY ({keys}))")
-        for statement in history_ddl(spec, self.dialect).split(";"):
+        for statement in script(spec, dialect=self.dialect, only="tables").split(";"):
             if statement.strip():
                 self.run(statement)
 
     def lease_table(self, table: str) -> None:
-        self.run(lease_ddl(self.dialect, table))
+        self.run(script(Lease("any", table=table), dialect=self.dialect))
 
     def inbox_table(self, inbox: Inbox) -> None:
-        for statement in inbox_ddl(self.dialect, inbox).split(";"):
+        for statement in script(inbox, dialect=self.dialect).split(";"):
             if statement.strip():
                 self.run(statement)
 
     def _claim_columns(self, claim: Claimable[Any]) -> Columns:
         match claim.form:
-            case forms.Columns(holder=holder, until=until, fence=fence):
+            case forms.ClaimColumns(holder=holder, until=until, fence=fence):
                 kinds = {holder: "text", until: self.time, fence: self.number}
-            case forms.Timestamp(column=column):
+            case forms.TimestampClaim(column=column):
                 kinds = {column: self.time}
-            case forms.Marker(column=column):
+            case forms.TextMarker(column=column):
                 kinds = {column: "text"}
         kinds |= {claim.attempts: "integer"} if claim.attempts else {}
-        return kinds | ({claim.after: self.time} if claim.after else {})
+        return kinds | ({claim.not_before: self.time} if claim.not_before else {})
 
     def put(self, spec: Spec[Any], key: Any, status: str, **columns: Any) -> None:
         values = {**self._key(spec, key), spec.column: status, **columns}
@@ -195,9 +203,7 @@ class RedisGround:
         parts = key if isinstance(key, tuple) else (key,)
         found = self._client.hgetall(f"{spec.table}:{key_text(parts)}")
         columns = {column for one in spec.moves.values() for column in (*one.stamp, *one.sets)}
-        columns |= {column for column in (spec.column, spec.revision, spec.fence) if column} | claim_columns(
-            spec
-        )
+        columns |= {column for column in (spec.column, spec.revision, spec.fence) if column} | claim_columns(spec)
         return {name: found.get(name) for name in sorted(columns)}
 
     def remove(self, spec: Spec[Any], key: Any) -> None:
@@ -208,7 +214,7 @@ def claim_columns(spec: Spec[Any]) -> set[str]:
     """The columns that the claims of a lifecycle write."""
     columns: set[str] = set()
     for claim in spec.claims.values():
-        columns |= {*forms.form_columns(claim.form), *(c for c in (claim.attempts, claim.after) if c)}
+        columns |= {*forms.form_columns(claim.form), *(c for c in (claim.attempts, claim.not_before) if c)}
     return columns
 
 
@@ -269,9 +275,7 @@ def asked_ground(request: pytest.FixtureRequest, folder: Path) -> AbstractAsyncC
     )
 
 
-async def _sqlite(
-    kind: str, own: sqlite3.Connection, path: Path, stack: AsyncExitStack
-) -> Store | AsyncStore:
+async def _sqlite(kind: str, own: sqlite3.Connection, path: Path, stack: AsyncExitStack) -> Store | AsyncStore:
     if kind == "sqlite3":
         return bind(own)
     if kind == "sqlite connect":
@@ -305,9 +309,7 @@ async def _postgres(kind: str, url: str, stack: AsyncExitStack) -> Store | Async
         stack.callback(sync.close)
         return bind(sync)
     if kind == "psycopg async":
-        return bind(
-            await stack.enter_async_context(await psycopg.AsyncConnection.connect(url, autocommit=True))
-        )
+        return bind(await stack.enter_async_context(await psycopg.AsyncConnection.connect(url, autocommit=True)))
     if kind == "postgres connect":
         return stack.enter_context(connect(url))
     return await stack.enter_async_context(connect(url))

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Lifecycle, Spec
+from raceproof import Lifecycle
+from raceproof.declare import Spec
 from tests.contract.grounds import Ground, fresh_name
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -30,10 +31,10 @@ def jobs(
         "form": FORMS[form],
         "order_by": ["made_at"],
         "attempts": "attempts",
-        "cap": 3,
-        "after": "rests_until",
+        "max_attempts": 3,
+        "not_before": "rests_until",
         "back": "requeue",
-        "exhausted": "give_up",
+        "dead_letter": "give_up",
         **(claim or {}),
     }
     declared: dict[str, Any] = {

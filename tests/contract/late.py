@@ -3,7 +3,7 @@
 import time
 from typing import TypeVar
 
-from raceproof.statement import Program
+from raceproof.kernel.statement import Program
 
 T = TypeVar("T")
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from raceproof import Lifecycle, Spec
+from raceproof import Lifecycle
+from raceproof.declare import Spec
 from tests.contract.grounds import fresh_name
 
 DECLARATION: dict[str, Any] = {

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import AsyncStore, Delivery, Lifecycle, Spec, Turn
+from raceproof import AsyncStore, Delivery, Lifecycle, SendPermit
+from raceproof.declare import Spec
 from tests.contract.grounds import Ground, fresh_name
 
 BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "all columns"])
@@ -13,9 +14,7 @@ BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "al
 
 def pictures(ground: Ground, told: bool, **changes: Any) -> tuple[Delivery, Spec[str]]:
     """A delivery on a table of its own, which has only two timestamps, or every column that can tell something."""
-    columns = (
-        {"state": "state", "holder": "sender", "error": "send_error", "attempts": "tries"} if told else {}
-    )
+    columns = {"state": "state", "holder": "sender", "error": "send_error", "attempts": "tries"} if told else {}
     table = fresh_name("pictures")
     delivery = Delivery("picture", table, **{"key": "job_id", **columns, **changes})
     # the contract's grounds make tables from lifecycles; this one is there for its columns
@@ -49,11 +48,11 @@ async def once(ground: Ground, delivery: Delivery, key: str, probe: Any = None, 
         options["probe"] = probe.asked_async if isinstance(ground.db.store, AsyncStore) else probe.asked
     block: Any = ground.db.store.deliver_once(delivery, key, **options)
     if hasattr(block, "__aenter__"):
-        async with block as turn:
-            yield turn
+        async with block as permit:
+            yield permit
     else:
-        with block as turn:
-            yield turn
+        with block as permit:
+            yield permit
 
 
 class Probe:
@@ -62,10 +61,10 @@ class Probe:
     def __init__(self, found: bool | BaseException | None) -> None:
         self.found = found
 
-    def asked(self, _: Turn) -> bool | None:
+    def asked(self, _: SendPermit) -> bool | None:
         if isinstance(self.found, BaseException):
             raise self.found
         return self.found
 
-    async def asked_async(self, turn: Turn) -> bool | None:
-        return self.asked(turn)
+    async def asked_async(self, permit: SendPermit) -> bool | None:
+        return self.asked(permit)

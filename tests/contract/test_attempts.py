@@ -4,18 +4,10 @@ from typing import Any
 
 import pytest
 
-from raceproof import (
-    Attempts,
-    CallError,
-    DeclarationError,
-    Kept,
-    Lifecycle,
-    Lost,
-    Refused,
-    Rejected,
-    Spec,
-    Started,
-)
+from raceproof import AlreadyActive, Attempts, DeclarationError, Lifecycle, Lost, Refused, Started
+from raceproof.attempts import Rejected
+from raceproof.declare import Spec
+from raceproof.kernel.errors import CallError
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.jobs import ALL_FORMS, FORMS
 from tests.contract.noon import NOON, after
@@ -137,7 +129,7 @@ async def test_an_open_attempt_can_be_kept_or_the_new_one_rejected(ground: Groun
     attempts, login = logins(ground)
     await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
     kept = await ground.db.start_attempt(attempts, "ann", "a2", when_open="keep", now=after(1))
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, AlreadyActive)
     assert (kept.key, kept.status) == ("a1", "pending")
     rejected = await ground.db.start_attempt(attempts, "ann", "a2", when_open="reject", now=after(1))
     assert isinstance(rejected, Rejected)
@@ -188,7 +180,7 @@ async def test_an_owner_of_the_same_name_at_another_tenant_is_another_owner(grou
     newer = await blue.start_attempt(attempts, "ann", "z", now=after(1))
     assert (newer.outcome, newer.superseded) == ("started", "y")
     kept = await red.start_attempt(attempts, "ann", "late", when_open="keep", now=after(1))
-    assert (kept.outcome, kept.key) == ("kept", "x")
+    assert (kept.outcome, kept.key) == ("already active", "x")
     rows = (("red", "x"), ("blue", "x"), ("blue", "y"), ("blue", "z"))
     states = ["pending", "pending", "superseded", "pending"]
     assert [ground.get(login, key)["status"] for key in rows] == states

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, Claim, Event, Lost, Missing, Released, SetAside, Taken, column, subscribed
-from raceproof.claims import claim_request
+from raceproof import Claim, DeadLettered, Lost, Missing, Released, Taken, column
+from raceproof.claims.request import claim_request
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.events import Event, subscribed
 from tests.contract.grounds import Caller, Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.late import answered_late
@@ -23,17 +25,13 @@ async def test_rows_are_claimed_in_order_and_each_only_once(ground: Ground, form
     assert [one.key for one in first] == ["c", "a"]
     assert [one.key for one in second] == ["b"]
     assert await ground.db.claim(job.claims["work"], 2, by="eve", now=NOON) == []
-    assert {(one.by, one.attempt, one.before, one.taken_over) for one in first} == {
-        ("ann", 1, "QUEUED", False)
-    }
+    assert {(one.by, one.attempt, one.before, one.taken_over) for one in first} == {("ann", 1, "QUEUED", False)}
     row = ground.get(job, "c")
     assert (row["status"], row["attempts"], row["rev"]) == ("RUNNING", "1", "1")
 
 
 @ALL_FORMS
-async def test_a_stale_claim_is_taken_over_and_its_holder_can_write_nothing_more(
-    ground: Ground, form: str
-) -> None:
+async def test_a_stale_claim_is_taken_over_and_its_holder_can_write_nothing_more(ground: Ground, form: str) -> None:
     """P3, P4, P5: after the lease somebody else gets the row; the late one is told that it has lost it."""
     job = jobs(ground, form)
     await put(ground, job, "a")
@@ -123,8 +121,8 @@ async def test_a_claim_is_counted_from_before_the_question(ground: Ground) -> No
     await put(ground, job, "a", "b")
     work = job.claims["work"]
     (first,) = await ground.db.claim(work, where=column("job_id") == "a")
-    driver: Any = ground.db.store._driver
-    claims = driver.primitives.claims
+    driver: Any = ground.db.store.driver
+    claims = driver.programs.claims
     for program in (
         claims.acquire(claim_request(work, limit=1)),
         claims.renew([first], work.lease, None, "token"),
@@ -157,7 +155,7 @@ async def test_whatever_is_said_of_a_failure_it_is_written(ground: Ground) -> No
     job = jobs(ground, history=True)
     await put(ground, job, "a")
     work, bad = job.claims["work"], "400 \0 \udc80 " + "x" * 1000
-    for attempt, expected in enumerate(["released", "released", "set aside"]):
+    for attempt, expected in enumerate(["released", "released", "dead-lettered"]):
         (one,) = await ground.db.claim(work, now=after(100 * attempt))
         (given,) = await ground.db.fail(one, reason=bad, now=after(100 * attempt))
         assert given.outcome == expected
@@ -167,9 +165,7 @@ async def test_whatever_is_said_of_a_failure_it_is_written(ground: Ground) -> No
 
 
 @ALL_FORMS
-async def test_a_failed_row_rests_longer_each_time_and_is_set_aside_in_the_end(
-    ground: Ground, form: str
-) -> None:
+async def test_a_failed_row_rests_longer_each_time_and_is_dead_letter_in_the_end(ground: Ground, form: str) -> None:
     """One second, two seconds, and after the third attempt no more."""
     job = jobs(ground, form)
     await put(ground, job, "a")
@@ -184,14 +180,14 @@ async def test_a_failed_row_rests_longer_each_time_and_is_set_aside_in_the_end(
     assert (given.delay, two.attempt) == (2.0, 2)
     (three,) = await ground.db.claim(work, now=after(4.1))
     (ended,) = await ground.db.fail(three, reason="never", now=after(5))
-    assert isinstance(ended, SetAside)
+    assert isinstance(ended, DeadLettered)
     assert (ended.status, ended.attempt) == ("DEAD", 3)
     assert ground.get(job, "a")["status"] == "DEAD"
     assert await ground.db.claim(work, now=after(5000)) == []
 
 
 @ALL_FORMS
-async def test_a_row_that_kills_its_workers_is_set_aside_by_the_next_claim(ground: Ground, form: str) -> None:
+async def test_a_row_that_kills_its_workers_is_dead_letter_by_the_next_claim(ground: Ground, form: str) -> None:
     """A crash burns an attempt, because it was counted when the row was claimed."""
     job = jobs(ground, form)
     await put(ground, job, "poison", "good")
@@ -204,7 +200,10 @@ async def test_a_row_that_kills_its_workers_is_set_aside_by_the_next_claim(groun
         claims = await ground.db.claim(work, 5, now=after(200))
     assert [one.key for one in claims] == ["good"]
     assert ground.get(job, "poison")["status"] == "DEAD"
-    assert [(event.key, event.outcome) for event in told] == [("good", "claimed"), ("poison", "set aside")]
+    assert [(event.key, event.outcome) for event in told] == [
+        ("good", "claimed"),
+        ("poison", "dead-lettered"),
+    ]
 
 
 @ALL_FORMS
@@ -219,7 +218,7 @@ async def test_one_row_can_be_claimed_by_its_key_or_says_why_not(ground: Ground,
     held = await ground.db.claim_one(work, "a", by="bob", now=after(1))
     assert isinstance(held, Taken)
     assert (held.key, held.status) == ("a", "RUNNING")
-    assert "somebody holds it" in held.why
+    assert "another process holds it" in held.why
     ended = await ground.db.claim_one(work, "z", now=NOON)
     assert isinstance(ended, Taken)
     assert "only rows at QUEUED, RUNNING" in ended.why
@@ -227,7 +226,7 @@ async def test_one_row_can_be_claimed_by_its_key_or_says_why_not(ground: Ground,
     await ground.db.fail(mine, now=after(2))
     resting = await ground.db.claim_one(work, "a", now=after(2.5))
     assert isinstance(resting, Taken)
-    assert "rests" in resting.why
+    assert "backs off" in resting.why
     again = await ground.db.claim_one(work, "a", by="bob", now=after(4))
     assert isinstance(again, Claim)
     assert (await ground.db.move(job.moves["finish"], again)).won
@@ -266,7 +265,7 @@ async def test_a_claim_returns_columns_of_the_row(ground: Ground) -> None:
 
 async def test_rows_of_one_line_are_claimed_one_after_the_other(ground: Ground) -> None:
     """One user's rows in order, many users at once."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     for number, (key, owner) in enumerate([("a1", "ann"), ("a2", "ann"), ("b1", "bob"), ("a3", "ann")]):
         ground.put(job, key, "QUEUED", made_at=number, owner=owner)
     work = job.claims["work"]
@@ -292,7 +291,7 @@ async def test_rows_of_one_line_are_claimed_one_after_the_other(ground: Ground) 
 
 async def test_a_row_that_ended_without_its_claim_makes_way_for_the_next_in_line(ground: Ground) -> None:
     """Somebody moved it by hand."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     for number, key in enumerate(["a1", "a2"]):
         ground.put(job, key, "QUEUED", made_at=number, owner="ann")
         await ground.db.offer(job.claims["work"], [key])
@@ -312,9 +311,7 @@ async def test_many_claims_are_finished_at_once_with_values_of_their_own(ground:
     claims = [stale, *await ground.db.claim(work, 2, by="late", now=after(20))]
     (stolen,) = await ground.db.claim(work, 1, by="next", now=after(31))
     assert stolen.key == "a"
-    answers = await ground.db.move_many(
-        job.moves["finish"], {one: {"result": f"of {one.key}"} for one in claims}
-    )
+    answers = await ground.db.move_many(job.moves["finish"], {one: {"result": f"of {one.key}"} for one in claims})
     assert [answer.outcome for answer in answers] == ["lost", "moved", "moved"]
     assert [ground.get(job, key)["result"] for key in "abc"] == [None, "of b", "of c"]
     assert ground.get(job, "a")["status"] == "RUNNING"
@@ -339,7 +336,7 @@ async def test_who_holds_what_can_be_seen(ground: Ground, form: str) -> None:
 @ALL_FORMS
 async def test_claims_that_count_no_attempts_are_listed_too(ground: Ground, form: str) -> None:
     """Who holds what is told also where no column counts how often a row was claimed."""
-    plain = {"attempts": None, "cap": None, "exhausted": None}
+    plain = {"attempts": None, "max_attempts": None, "dead_letter": None}
     job = jobs(ground, form, claim=plain)
     await put(ground, job, "a")
     work = job.claims["work"]

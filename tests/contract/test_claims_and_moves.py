@@ -24,7 +24,7 @@ async def test_a_claim_goes_into_a_move_and_ends_with_it(ground: Ground, form: s
 
 async def test_without_a_move_a_claimed_row_stays_where_it_is(ground: Ground) -> None:
     """A claim can be nothing but a claim; a move away from where the row waits ends it."""
-    job = jobs(ground, claim={"move": None, "at": ["QUEUED"], "back": None, "exhausted": None})
+    job = jobs(ground, claim={"move": None, "at": ["QUEUED"], "back": None, "dead_letter": None})
     await put(ground, job, "a")
     work = job.claims["work"]
     (mine,) = await ground.db.claim(work, by="ann", now=NOON)
@@ -36,7 +36,7 @@ async def test_without_a_move_a_claimed_row_stays_where_it_is(ground: Ground) ->
 
 async def test_a_move_that_stays_in_the_claim_keeps_it(ground: Ground) -> None:
     """Only a move away from the claimed statuses ends a claim."""
-    job = jobs(ground, claim={"move": None, "at": ["RUNNING", "CHECKED"], "back": None, "exhausted": None})
+    job = jobs(ground, claim={"move": None, "at": ["RUNNING", "CHECKED"], "back": None, "dead_letter": None})
     await put(ground, job, "a", status="RUNNING")
     (mine,) = await ground.db.claim(job.claims["work"], by="ann", now=NOON)
     assert (await ground.db.move(job.moves["check"], mine, set={"result": "1"})).won

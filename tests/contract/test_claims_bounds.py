@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, Claim, DeclarationError, Lifecycle, Released
+from raceproof import Claim, DeclarationError, Lifecycle, Released
+from raceproof.kernel.errors import CallError
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after

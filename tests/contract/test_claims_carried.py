@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, Claim, Lifecycle, column, sql
+from raceproof import Claim, Lifecycle, column, sql
+from raceproof.kernel.errors import CallError
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after
@@ -22,15 +23,13 @@ WAYS: dict[str, Carried] = {
 
 @ALL_FORMS
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_claim_that_was_carried_elsewhere_is_still_a_claim(
-    ground: Ground, form: str, way: str
-) -> None:
+async def test_a_claim_that_was_carried_elsewhere_is_still_a_claim(ground: Ground, form: str, way: str) -> None:
     """It renews, finishes and is given back like the one that the store gave."""
     job = jobs(ground, form)
     await put(ground, job, "a", "b", "c")
     work, finish = job.claims["work"], job.moves["finish"]
     a, b, c = (WAYS[way](one) for one in await ground.db.claim(work, 3, by="ann", now=NOON))
-    assert a.move is work
+    assert a.declared is work
     a, b = await ground.db.renew([a, b], now=after(1))
     assert (await ground.db.move(finish, WAYS[way](a), set={"result": "fine"}, now=after(2))).won
     assert [one.won for one in await ground.db.move_many(finish, [b])] == [True]
@@ -83,9 +82,7 @@ async def test_a_claim_is_true_and_other_answers_are_neither(ground: Ground) -> 
         bool(answer)
 
 
-@pytest.mark.parametrize(
-    "expression", [sql("t.attempts + 1"), column("attempts"), column("attempts") > 1], ids=str
-)
+@pytest.mark.parametrize("expression", [sql("t.attempts + 1"), column("attempts"), column("attempts") > 1], ids=str)
 async def test_an_expression_in_set_never_reaches_the_driver(ground: Ground, expression: Any) -> None:
     """The error comes before the store hears of it, and names the column."""
     job = jobs(ground)

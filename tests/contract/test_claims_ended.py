@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from raceproof import Already, CallError, Event, Lost, Moved, Spec, subscribed
+from raceproof import Already, Lost, Moved
+from raceproof.declare import Spec
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.events import Event, subscribed
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after
@@ -13,7 +16,7 @@ MOVES = {
     "start": {"from": ["QUEUED"], "to": "RUNNING"},
     "finish": {"from": ["RUNNING"], "to": "DONE"},
 }
-FORMS_ALONE = {"attempts": None, "cap": None, "after": None, "back": None, "exhausted": None}
+FORMS_ALONE = {"attempts": None, "max_attempts": None, "not_before": None, "back": None, "dead_letter": None}
 # what a finish finds that was made before: only a fence that stays in the row shows that it was one's own
 ENDED = {"columns": Already, "timestamp": Lost, "marker": Lost}
 
@@ -51,9 +54,7 @@ async def test_claims_of_one_call_end_together_and_each_has_its_answer(ground: G
 
 
 @ALL_FORMS
-async def test_many_claims_of_two_calls_end_together_and_each_has_its_answer(
-    ground: Ground, form: str
-) -> None:
+async def test_many_claims_of_two_calls_end_together_and_each_has_its_answer(ground: Ground, form: str) -> None:
     """Enough of each for a statement of its own; the answers come in the order of the claims."""
     job = plain(ground, form)
     keys = [f"k{number:03}" for number in range(240)]
@@ -71,18 +72,14 @@ async def test_many_claims_of_two_calls_end_together_and_each_has_its_answer(
     lost = [answer.key for answer in answers if isinstance(answer, Lost)]
     assert lost == keys[:3]
     assert sum(isinstance(answer, Moved) for answer in answers) == 237
-    assert [(event.key, event.outcome) for event in events] == [
-        (answer.key, answer.outcome) for answer in answers
-    ]
+    assert [(event.key, event.outcome) for event in events] == [(answer.key, answer.outcome) for answer in answers]
     rows = [ground.get(job, key)["status"] for key in (*keys[:4], *keys[4::40], keys[-1])]
     assert rows == ["RUNNING"] * 3 + ["DONE"] * 8
 
 
 @ALL_FORMS
 @pytest.mark.parametrize("shape", ["plain", "told"])
-async def test_a_stale_claim_is_lost_whatever_claims_it_comes_with(
-    ground: Ground, form: str, shape: str
-) -> None:
+async def test_a_stale_claim_is_lost_whatever_claims_it_comes_with(ground: Ground, form: str, shape: str) -> None:
     """P4: each is decided by its own fence, also in the answer for those that were not reached at once."""
     job = plain(ground, form) if shape == "plain" else jobs(ground, form)
     await put(ground, job, "a", "b")
@@ -107,9 +104,7 @@ async def test_many_stale_claims_are_lost_whatever_claims_they_come_with(ground:
 
 
 @ALL_FORMS
-async def test_the_same_end_again_writes_nothing_and_shows_where_the_row_is(
-    ground: Ground, form: str
-) -> None:
+async def test_the_same_end_again_writes_nothing_and_shows_where_the_row_is(ground: Ground, form: str) -> None:
     """P12: who does not know how its finish ended asks again, also where the end clears the fence."""
     job = jobs(ground, form)
     await put(ground, job, "a")
@@ -150,7 +145,13 @@ async def test_a_row_that_is_given_back_is_where_its_claim_found_it(ground: Grou
     job = jobs(
         ground,
         history=True,
-        claim={"move": None, "at": ["QUEUED", "CHECKED"], "back": None, "after": None, "exhausted": None},
+        claim={
+            "move": None,
+            "at": ["QUEUED", "CHECKED"],
+            "back": None,
+            "not_before": None,
+            "dead_letter": None,
+        },
     )
     await put(ground, job, "a", status="CHECKED")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)

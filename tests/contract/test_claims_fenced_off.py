@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from raceproof import Lost, Moved, column
-from raceproof.forms import form_columns
+from raceproof.declare.claim_forms import form_columns
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after
@@ -43,9 +43,7 @@ async def test_a_move_by_key_ends_the_claim_and_names_who_was_fenced_off(
     assert f"fenced off {answer.fenced_off}" in str(answer)
     assert answer.row == {"status": "CANCELLED"}
     row = ground.get(job, "a")
-    assert [row[name] for name in job.claims["work"].form.cleared] == [None] * len(
-        job.claims["work"].form.cleared
-    )
+    assert [row[name] for name in job.claims["work"].form.cleared] == [None] * len(job.claims["work"].form.cleared)
     assert isinstance(await ground.db.move(job.moves["finish"], claim, now=after(2)), Lost)
     assert [one.outcome for one in await ground.db.renew(claim, now=after(2))] == ["lost"]
     assert [one.outcome for one in await ground.db.release(claim, now=after(2))] == ["lost"]
@@ -113,7 +111,13 @@ async def test_a_move_among_the_claimed_statuses_keeps_the_claim(ground: Ground,
             "check": {"from": ["QUEUED"], "to": "CHECKED", "sets": ["result"]},
             "finish": {"from": ["QUEUED", "CHECKED"], "to": "DONE"},
         },
-        claim={"move": None, "at": ["QUEUED", "CHECKED"], "back": None, "exhausted": None, "cap": None},
+        claim={
+            "move": None,
+            "at": ["QUEUED", "CHECKED"],
+            "back": None,
+            "dead_letter": None,
+            "max_attempts": None,
+        },
     )
     await put(ground, job, "a")
     (claim,) = await ground.db.claim(job.claims["work"], by="worker-1", now=NOON)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, Claim, Inbox, Spec
+from raceproof import Claim, Inbox
+from raceproof.declare import Spec
+from raceproof.inbox import Arrival
 from tests.contract.grounds import Ground, SqlGround, asked_ground, fresh_name
 from tests.contract.jobs import jobs
 from tests.contract.noon import NOON
@@ -36,7 +38,7 @@ async def in_order(ground: Ground, job: Spec[str]) -> list[str]:
 
 async def test_a_row_that_has_no_place_in_the_order_waits_as_the_others_do(ground: Ground) -> None:
     """NULL is before or after everything, as the store sorts it, and not beside it."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     places = {"a": None, "b": 5, "c": None, "d": 4}
     for key, place in places.items():
         ground.put(job, key, "QUEUED", made_at=place, owner="ann")
@@ -55,7 +57,7 @@ async def in_line(ground: Ground, job: Spec[str], *keys: str, tenant: str | None
 @pytest.mark.parametrize("gone", [["a"], ["b"], ["a", "b"], ["b", "a"]], ids="".join)
 async def test_rows_that_are_gone_hold_up_nobody_behind_them(ground: Ground, gone: list[str]) -> None:
     """P13: the first of a line was deleted, or one after it; the next is claimed at once, and then those behind it."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     await in_line(ground, job, *"abcd")
     for key in gone:
         ground.remove(job, key)
@@ -64,7 +66,7 @@ async def test_rows_that_are_gone_hold_up_nobody_behind_them(ground: Ground, gon
 
 async def test_a_row_that_ended_and_is_gone_holds_up_nobody_behind_it(ground: Ground) -> None:
     """An operator ended it by its key, and nobody had looked before it was forgotten."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     await in_line(ground, job, *"abc")
     assert (await ground.db.move(job.moves["give_up"], "a")).won
     ground.remove(job, "a")
@@ -73,7 +75,7 @@ async def test_a_row_that_ended_and_is_gone_holds_up_nobody_behind_it(ground: Gr
 
 async def test_by_its_key_a_row_can_be_claimed_when_those_before_it_are_gone(ground: Ground) -> None:
     """P13: nothing stands before it that could be worked on."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     await in_line(ground, job, *"abcd")
     ground.remove(job, "a")
     assert (await ground.db.move(job.moves["give_up"], "b")).won
@@ -83,7 +85,7 @@ async def test_by_its_key_a_row_can_be_claimed_when_those_before_it_are_gone(gro
 
 async def test_a_row_of_no_line_is_claimed_by_its_key(ground: Ground) -> None:
     """It has no value in the column of the lines, and so waits for nobody."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     ground.put(job, "a", "QUEUED", made_at=1)
     mine = await ground.db.claim_one(job.claims["work"], "a", now=NOON)
     assert isinstance(mine, Claim)
@@ -106,7 +108,7 @@ async def test_an_event_that_is_gone_holds_up_no_event_behind_it(ground: Ground)
 
 async def test_the_lines_of_two_tenants_are_two(ground: Ground) -> None:
     """L3: whoever has the same value at another tenant waits for nobody, by search and by key."""
-    job = jobs(ground, tenant="shop", claim={"serial": "owner"})
+    job = jobs(ground, tenant="shop", claim={"ordering_key": "owner"})
     for shop in ("red", "blue", "green"):
         await in_line(ground, job, "a", "b", tenant=shop)
     (mine,) = await ground.db.for_tenant("blue").claim(job.claims["work"], 5, now=NOON)
@@ -125,7 +127,7 @@ async def test_the_line_is_that_of_the_store_s_own_order(
 ) -> None:
     """Every mixture of values and NULL in the columns that order it."""
     changes: dict[str, Any] = {"tenant": tenant} if tenant else {}
-    claim = {"serial": "owner", "order_by": order, "cap": None, "exhausted": None}
+    claim = {"ordering_key": "owner", "order_by": order, "max_attempts": None, "dead_letter": None}
     job = jobs(sql_ground, claim=claim, **changes)
     sql_ground.run(f"ALTER TABLE {job.table} ADD COLUMN size integer")
     for number, (made_at, size) in enumerate(itertools.product(VALUES, VALUES)):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raceproof import Leading, Lease, Led, Lost, Taken, Turn
+from raceproof import Lease, LeaseGranted, LeaseHeldByOther, Lost, SendPermit, Taken
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.jobs import ALL_FORMS, jobs, put
 from tests.contract.noon import NOON, after
@@ -72,7 +72,7 @@ async def test_a_longer_lease_than_one_s_own_is_respected(ground: Ground) -> Non
 
 async def test_rows_that_rest_for_long_hide_no_dead_holder_s_row(ground: Ground) -> None:
     """P13: they wait for longer than a lease too, and there may be many of them."""
-    job = jobs(ground, claim={"cap": None, "exhausted": None, "attempts": None})
+    job = jobs(ground, claim={"max_attempts": None, "dead_letter": None, "attempts": None})
     resting = [f"r{number:02}" for number in range(25)]
     await put(ground, job, "a", *resting)
     work = job.claims["work"]
@@ -88,16 +88,16 @@ async def test_rows_that_rest_for_long_hide_no_dead_holder_s_row(ground: Ground)
 async def test_the_lease_of_a_dead_leader_is_free_after_the_clock_was_set_back(ground: Ground) -> None:
     lease = Lease("bot", 30, fresh_name("leases"))
     ground.lease_table(lease.table)
-    ann = await ground.db.lead(lease, "ann", now=NOON)
-    assert isinstance(await ground.db.lead(lease, "bob", now=after(-20)), Led)
-    assert (await ground.db.led_by(lease, now=after(-20))).by == "ann"
-    assert (await ground.db.led_by(lease, now=after(-HOUR))).by is None
-    bob = await ground.db.lead(lease, "bob", now=after(-HOUR))
-    assert isinstance(bob, Leading)
+    ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
+    assert isinstance(await ground.db.acquire_lease(lease, "bob", now=after(-20)), LeaseHeldByOther)
+    assert (await ground.db.lease_holder(lease, now=after(-20))).by == "ann"
+    assert (await ground.db.lease_holder(lease, now=after(-HOUR))).by is None
+    bob = await ground.db.acquire_lease(lease, "bob", now=after(-HOUR))
+    assert isinstance(bob, LeaseGranted)
     assert bob.epoch > ann.epoch
-    assert isinstance(await ground.db.keep_leading(ann, now=after(1 - HOUR)), Led)
-    assert isinstance(await ground.db.lead(lease, "eve", now=after(1 - HOUR)), Led)
-    assert isinstance(await ground.db.keep_leading(bob, now=after(2 - HOUR)), Leading)
+    assert isinstance(await ground.db.renew_lease(ann, now=after(1 - HOUR)), LeaseHeldByOther)
+    assert isinstance(await ground.db.acquire_lease(lease, "eve", now=after(1 - HOUR)), LeaseHeldByOther)
+    assert isinstance(await ground.db.renew_lease(bob, now=after(2 - HOUR)), LeaseGranted)
 
 
 async def test_a_longer_lease_of_a_newer_release_is_respected(ground: Ground) -> None:
@@ -105,23 +105,21 @@ async def test_a_longer_lease_of_a_newer_release_is_respected(ground: Ground) ->
     long = Lease("bot", 300, fresh_name("leases"))
     ground.lease_table(long.table)
     short = Lease("bot", 30, long.table)
-    assert isinstance(await ground.db.lead(long, "new", now=NOON), Leading)
-    assert isinstance(await ground.db.lead(short, "old", now=after(1)), Led)
-    assert (await ground.db.led_by(short, now=after(1))).by == "new"
+    assert isinstance(await ground.db.acquire_lease(long, "new", now=NOON), LeaseGranted)
+    assert isinstance(await ground.db.acquire_lease(short, "old", now=after(1)), LeaseHeldByOther)
+    assert (await ground.db.lease_holder(short, now=after(1))).by == "new"
 
 
 @BOTH
-async def test_a_turn_of_a_dead_sender_is_free_after_the_clock_was_set_back(
-    ground: Ground, told: bool
-) -> None:
+async def test_a_turn_of_a_dead_sender_is_free_after_the_clock_was_set_back(ground: Ground, told: bool) -> None:
     """It is in doubt, as one whose time is over."""
     delivery, _ = pictures(ground, told)
-    first = await ground.db.take_turn(delivery, "a", by="dead", now=NOON)
-    assert not (await ground.db.take_turn(delivery, "a", by="next", now=after(-200))).won
-    turn = await ground.db.take_turn(delivery, "a", by="next", now=after(-HOUR))
-    assert isinstance(turn, Turn)
-    assert (turn.in_doubt, turn.intent) == (True, first.intent)
+    first = await ground.db.begin_delivery(delivery, "a", by="dead", now=NOON)
+    assert not (await ground.db.begin_delivery(delivery, "a", by="next", now=after(-200))).won
+    permit = await ground.db.begin_delivery(delivery, "a", by="next", now=after(-HOUR))
+    assert isinstance(permit, SendPermit)
+    assert (permit.in_doubt, permit.idempotency_key) == (True, first.idempotency_key)
     assert not (await ground.db.delivered(first, now=after(1 - HOUR))).won
     # the new turn is as long as ever, by the clock as it is now
-    assert not (await ground.db.take_turn(delivery, "a", by="third", now=after(1 - HOUR))).won
-    assert (await ground.db.delivered(turn, now=after(2 - HOUR))).won
+    assert not (await ground.db.begin_delivery(delivery, "a", by="third", now=after(1 - HOUR))).won
+    assert (await ground.db.delivered(permit, now=after(2 - HOUR))).won

@@ -116,9 +116,7 @@ async def test_already_tells_a_holder_that_it_moved_the_row_itself(ground: Groun
 
 
 @pytest.mark.parametrize("form", ["timestamp", "marker"])
-async def test_where_the_end_clears_the_fence_the_history_names_who_finished(
-    ground: Ground, form: str
-) -> None:
+async def test_where_the_end_clears_the_fence_the_history_names_who_finished(ground: Ground, form: str) -> None:
     """P12: nothing in the row tells any more, so the same finish again is `Lost`, by oneself; `call=` replays it."""
     job = jobs(ground, form, history=True)
     await put(ground, job, "a")

@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from raceproof import Arrival, CallError, Inbox
+from raceproof import Inbox
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import CallError
 from tests.contract.grounds import Ground, fresh_name
 
 NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -48,8 +50,7 @@ async def test_events_of_one_user_are_worked_on_in_order_and_of_many_at_once(gro
     """The ordering key; events without one wait for nobody."""
     inbox = an_inbox(ground)
     arrivals = [
-        Arrival("t", f"{n}", b"{}", {}, user)
-        for n, user in enumerate(["ann", "ann", "bob", None, None, "ann"])
+        Arrival("t", f"{n}", b"{}", {}, user) for n, user in enumerate(["ann", "ann", "bob", None, None, "ann"])
     ]
     told = await ground.db.receive_many(inbox, arrivals, now=NOON)
     assert [one.duplicate for one in told] == [False] * 6
@@ -61,7 +62,9 @@ async def test_events_of_one_user_are_worked_on_in_order_and_of_many_at_once(gro
     assert seen == [["0", "2", "3", "4"], ["1"], ["5"], []]
 
 
-async def test_an_event_that_always_fails_is_set_aside_and_lets_the_next_one_through(ground: Ground) -> None:
+async def test_an_event_that_always_fails_is_dead_letter_and_lets_the_next_one_through(
+    ground: Ground,
+) -> None:
     """After its last attempt it is dead, and no longer in the way."""
     inbox = Inbox(fresh_name("inbox"), attempts=2)
     ground.inbox_table(inbox)

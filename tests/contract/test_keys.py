@@ -4,7 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from raceproof import CallError, Missing, Refused, column
+from raceproof import Missing, Refused, column
+from raceproof.kernel.errors import CallError
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.orders import orders
 
@@ -45,9 +46,7 @@ async def test_numbers_and_uuids_are_keys(ground: Ground, kind: str) -> None:
     number = 2**53 - 1 if kind == "bigint" else UUID("6f1f2c3a-0b1c-4d5e-8f90-123456789abc")
     ground.put(order, number, "NEW")
     assert (await ground.db.move(order.moves["pack"], number)).won
-    assert [answer.outcome for answer in await ground.db.move_many(order.moves["send"], [number])] == [
-        "moved"
-    ]
+    assert [answer.outcome for answer in await ground.db.move_many(order.moves["send"], [number])] == ["moved"]
     assert len(await ground.db.history(order, number)) == 2
 
 
@@ -101,9 +100,7 @@ async def test_odd_names_are_only_names(ground: Ground) -> None:
     )
     ground.table(order)
     ground.put(order, "a", "N'EW")
-    packed = await ground.db.move(
-        order.moves["p'ack"], "a", set={"s{e}t": "v"}, returning=["s{e}t", "St%tus; --"]
-    )
+    packed = await ground.db.move(order.moves["p'ack"], "a", set={"s{e}t": "v"}, returning=["s{e}t", "St%tus; --"])
     assert packed.row == {"s{e}t": "v", "St%tus; --": 'PA"CKED {x}'}
     assert [a.outcome for a in await ground.db.move_many(order.moves["done"], ["a"])] == ["moved"]
     assert ground.get(order, "a")["St%tus; --"] == "100%"
@@ -113,9 +110,7 @@ BAD_KEYS = [None, True, 1.5, ["a"], {"a": 1}, b"a", (), ("a", "b"), "a\0b"]
 
 
 @pytest.mark.parametrize("key", BAD_KEYS, ids=repr)
-async def test_a_key_of_the_wrong_shape_is_an_error_before_anything_is_sent(
-    ground: Ground, key: object
-) -> None:
+async def test_a_key_of_the_wrong_shape_is_an_error_before_anything_is_sent(ground: Ground, key: object) -> None:
     """It says what a key is."""
     order = orders()
     with pytest.raises(CallError, match="Order: a key"):

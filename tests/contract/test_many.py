@@ -2,7 +2,8 @@
 
 import pytest
 
-from raceproof import CallError, column
+from raceproof import column
+from raceproof.kernel.errors import CallError
 from tests.contract.grounds import Ground
 from tests.contract.orders import orders
 
@@ -60,9 +61,7 @@ async def test_one_set_of_columns_serves_all_rows(ground: Ground) -> None:
     ground.table(order)
     for key in "abc":
         ground.put(order, key, "NEW")
-    await ground.db.move_many(
-        order.moves["pack"], list("abc"), set={"packer": "ann"}, by="ann", reason="monday"
-    )
+    await ground.db.move_many(order.moves["pack"], list("abc"), set={"packer": "ann"}, by="ann", reason="monday")
     assert {ground.get(order, key)["packer"] for key in "abc"} == {"ann"}
     for key in "abc":
         (entry,) = await ground.db.history(order, key)

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from raceproof import Already, CallError, Event, Lost, Missing, Moved, Refused, column, subscribed
+from raceproof import Already, Lost, Missing, Moved, Refused, column
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.events import Event, subscribed
 from tests.contract.grounds import Ground
 from tests.contract.noon import NOON
 from tests.contract.orders import DECLARATION, orders
@@ -114,7 +116,7 @@ async def test_a_stamp_is_the_time_of_the_move(ground: Ground) -> None:
     ground.put(order, "b", "NEW")
     await ground.db.move(order.moves["pack"], "a", now=NOON)
     await ground.db.move(order.moves["pack"], "b")
-    from raceproof.look import moment
+    from raceproof.kernel.moment import moment
 
     assert moment(ground.get(order, "a")["packed_at"]) == NOON
     assert ground.get(order, "b")["packed_at"] is not None
@@ -237,9 +239,7 @@ async def test_columns_come_back_as_a_dict_or_a_dataclass(ground: Ground) -> Non
         "packer": "ann",
         "box": "B-1",
     }
-    assert (await ground.db.move(pack, "b", set={"packer": "bob"}, returning=Packed)).row == Packed(
-        "bob", "B-1"
-    )
+    assert (await ground.db.move(pack, "b", set={"packer": "bob"}, returning=Packed)).row == Packed("bob", "B-1")
 
 
 async def test_every_accepted_move_is_in_the_history(ground: Ground) -> None:

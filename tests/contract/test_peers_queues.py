@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from raceproof import Lost, NotReached, Spec, column
+from raceproof import Lost, NotReached, column
+from raceproof.declare import Spec
 from tests.contract.grounds import KINDS, Ground, asked_ground
 from tests.contract.jobs import jobs
 from tests.contract.noon import NOON, after
@@ -28,7 +29,7 @@ async def sql_ground(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
 def locked(ground: Ground) -> Spec[str]:
     """Jobs whose lock is `owner`, and whose retry may change it."""
-    return jobs(ground, claim={"serial": "owner"}, moves=MOVES, statuses=STATUSES)
+    return jobs(ground, claim={"ordering_key": "owner"}, moves=MOVES, statuses=STATUSES)
 
 
 async def put(ground: Ground, job: Spec[str], **owners: str | None) -> None:
@@ -86,7 +87,7 @@ async def test_attempts_are_counted_and_their_number_is_limited(ground: Ground) 
         (claim,) = await ground.db.claim(job.claims["work"], now=after(100 * number))
         seen.append(claim.attempt)
         (given,) = await ground.db.fail(claim, "no answer", now=after(100 * number + 1))
-    assert (seen, given.outcome) == ([1, 2, 3], "set aside")
+    assert (seen, given.outcome) == ([1, 2, 3], "dead-lettered")
     assert ground.get(job, "a")["status"] == "DEAD"
 
 

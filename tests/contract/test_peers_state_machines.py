@@ -91,9 +91,7 @@ async def test_a_move_from_every_other_status_is_written_by_unpacking_them(groun
 def test_a_wildcard_is_refused_with_what_to_write_instead() -> None:
     """In a dict or TOML it would be easy to write."""
     moves = {"block": {"from": ["*"], "to": "BLOCKED"}}
-    with pytest.raises(
-        DeclarationError, match=r"there is no wildcard, name the statuses, as in move\(\*OPEN, to="
-    ):
+    with pytest.raises(DeclarationError, match=r"there is no wildcard, name the statuses, as in move\(\*OPEN, to="):
         Lifecycle.from_dict({"name": "P", "table": "p", "statuses": ["NEW", "BLOCKED"], "moves": moves})
 
 

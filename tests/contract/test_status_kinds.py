@@ -6,19 +6,8 @@ from typing import Any, Literal
 import pytest
 from django.db.models import TextChoices
 
-from raceproof import (
-    Already,
-    History,
-    Lifecycle,
-    Moved,
-    Refused,
-    Released,
-    SetAside,
-    Spec,
-    claim,
-    column,
-    move,
-)
+from raceproof import Already, DeadLettered, Lifecycle, Moved, Refused, Released, claimable, column, move
+from raceproof.declare import History, Spec
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.noon import NOON, after
 
@@ -96,14 +85,12 @@ def declare(kind: str, **options: Any) -> tuple[Spec[Any], list[Any]]:
         back = move(running, to=waiting)
         finish = move(waiting, running, to=ended)
         spend = move(waiting, running, to=spent)
-        work = claim(start, lease=30, attempts="attempts", cap=2, back=back, exhausted=spend)
+        work = claimable(start, lease=30, attempts="attempts", max_attempts=2, back=back, dead_letter=spend)
 
     return Job.spec, members
 
 
-async def test_moves_answer_with_the_callers_members_and_write_their_values(
-    ground: Ground, kind: str
-) -> None:
+async def test_moves_answer_with_the_callers_members_and_write_their_values(ground: Ground, kind: str) -> None:
     """Moved, Already and Refused, their texts, the row and its history."""
     spec, (waiting, running, ended, _) = declare(kind)
     ground.table(spec)
@@ -124,9 +111,7 @@ async def test_moves_answer_with_the_callers_members_and_write_their_values(
     assert "it is at it's done; allowed there: nothing" in str(refused)
     assert ground.get(spec, "a")["status"] == "it's done"
     history = [
-        (one.move, one.before, one.after)
-        for one in await ground.db.history(spec, "a")
-        if one.outcome == "moved"
+        (one.move, one.before, one.after) for one in await ground.db.history(spec, "a") if one.outcome == "moved"
     ]
     assert history == [("finish", "running", "it's done"), ("start", "waiting", "running")]
 
@@ -141,9 +126,7 @@ async def test_many_rows_move_with_the_callers_members(ground: Ground, kind: str
     assert {type(one.status) for one in answers} == {type(ended)}
 
 
-async def test_claims_answer_with_the_callers_members_and_write_their_values(
-    ground: Ground, kind: str
-) -> None:
+async def test_claims_answer_with_the_callers_members_and_write_their_values(ground: Ground, kind: str) -> None:
     """Claimed, given back, taken over, finished and set aside."""
     spec, (waiting, running, _, spent) = declare(kind)
     ground.table(spec)
@@ -163,9 +146,9 @@ async def test_claims_answer_with_the_callers_members_and_write_their_values(
     await ground.db.fail(held, now=after(3))
     (held,) = await ground.db.claim(work, by="ann", now=after(4))
     (aside,) = await ground.db.fail(held, now=after(5))
-    assert isinstance(aside, SetAside)
+    assert isinstance(aside, DeadLettered)
     assert (aside.status, type(aside.status)) == (spent, type(spent))
-    assert "aside at spent" in str(aside)
+    assert "at spent" in str(aside)
     assert ground.get(spec, "a")["status"] == "spent"
     lost = await ground.db.move(spec.moves["finish"], held)
     assert (lost.status, type(lost.status)) == (spent, type(spent))

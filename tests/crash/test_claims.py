@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Claim, Lost, Moved, Spec, Store, connect
+from raceproof import Claim, Lost, Moved, Store, connect
+from raceproof.declare import Spec
 from tests.contract.jobs import FORMS, jobs
 from tests.crash.actors import Actor, Outside, Stage
 from tests.crash.waiting import until
@@ -21,7 +22,10 @@ HOW = pytest.mark.parametrize("how", ["killed", "stopped"])
 def prepared(place: Place, *keys: str, form: str = "columns", **claim: Any) -> Spec[str]:
     with beside(place) as ground, connect(place.url) as db:
         spec = jobs(
-            ground, form, history=True, claim={"lease": LEASE, "cap": None, "exhausted": None, **claim}
+            ground,
+            form,
+            history=True,
+            claim={"lease": LEASE, "max_attempts": None, "dead_letter": None, **claim},
         )
         for number, key in enumerate(keys):
             ground.put(spec, key, "QUEUED", made_at=number)
@@ -169,9 +173,7 @@ def test_a_worker_that_goes_away_while_it_renews_holds_the_row_until_then_and_no
     check(place, db, spec, "j", "next", attempts=2)
 
 
-def test_workers_killed_at_any_instant_lose_no_row_and_finish_none_twice(
-    place: Place, outside: Outside
-) -> None:
+def test_workers_killed_at_any_instant_lose_no_row_and_finish_none_twice(place: Place, outside: Outside) -> None:
     """Six workers in a row are killed wherever they are; what they left is worked off, and the books agree."""
     keys = [f"j{number}" for number in range(60)]
     spec = prepared(place, *keys)
@@ -196,9 +198,7 @@ def test_workers_killed_at_any_instant_lose_no_row_and_finish_none_twice(
         while any((db.read(spec, key) or {})["status"] != "DONE" for key in keys):
             for one in db.claim(spec.claims["work"], 10, by="last", lease=60):
                 outside.send(key=one.key, fence=one.fence, by="last", attempt=one.attempt)
-                assert isinstance(
-                    db.move(spec.moves["finish"], one, set={"result": "last"}, by="last"), Moved
-                )
+                assert isinstance(db.move(spec.moves["finish"], one, set={"result": "last"}, by="last"), Moved)
         account(db, spec, keys, outside)
 
 

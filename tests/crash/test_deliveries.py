@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from raceproof import Delivery, DeliveryState, Marked, NoTurn, Spec, Store, Turn, connect
+from raceproof import Delivery, DeliveryRecorded, SendPermit, SendRefused, Store, connect
+from raceproof.declare import Spec
+from raceproof.deliveries import DeliveryState
 from tests.contract.pictures import pictures
 from tests.crash.actors import Actor, Outside, Stage
 from tests.crash.waiting import until
@@ -28,16 +30,16 @@ def prepared(place: Place, told: bool, **changes: Any) -> tuple[Delivery, Spec[s
 def send(place: Place, delivery: Delivery, outside: Outside, stage: Stage, reserve: bool = False) -> None:
     """Take the turn, send, mark; in each window it can be stopped."""
     with connect(place.url) as db:
-        turn: Any = db.take_turn(delivery, "a", by="first", reserve=reserve)
-        stage.reach("taken", turn.intent)
+        permit: Any = db.begin_delivery(delivery, "a", by="first", reserve=reserve)
+        stage.reach("taken", permit.idempotency_key)
         if reserve:
-            turn = db.sending(turn)
-            stage.tell("sending", turn.outcome)
-            if not isinstance(turn, Turn):
+            permit = db.sending(permit)
+            stage.tell("sending", permit.outcome)
+            if not isinstance(permit, SendPermit):
                 return
-        outside.send(intent=turn.intent, by="first")
+        outside.send(idempotency_key=permit.idempotency_key, by="first")
         stage.reach("sent")
-        answer = db.delivered(turn)
+        answer = db.delivered(permit)
         stage.reach("marked", answer.outcome)
 
 
@@ -61,11 +63,11 @@ def back_from(first: Actor, window: str) -> tuple[Any, ...]:
     return first.until("marked")
 
 
-def next_turn(db: Store, delivery: Delivery) -> Turn:
+def next_turn(db: Store, delivery: Delivery) -> SendPermit:
     """The turn, as soon as the store says that the sender is gone."""
-    turn = until(lambda: db.take_turn(delivery, "a", by="next"), lambda answer: isinstance(answer, Turn))
-    assert isinstance(turn, Turn)
-    return turn
+    permit = until(lambda: db.begin_delivery(delivery, "a", by="next"), lambda answer: isinstance(answer, SendPermit))
+    assert isinstance(permit, SendPermit)
+    return permit
 
 
 @HOW
@@ -77,20 +79,22 @@ def test_a_sender_that_goes_away_is_replaced_by_one_that_knows_of_the_doubt(
     delivery, spec = prepared(place, told)
     with Actor(lambda stage: send(place, delivery, outside, stage)) as first:
         (intent,) = gone_in(first, window, how)
-        turn = next_turn(db, delivery)
-        assert (turn.in_doubt, turn.intent, turn.attempt) == (True, intent, 2 if told else None)
-        outside.send(intent=turn.intent, by="next")
+        permit = next_turn(db, delivery)
+        assert (permit.in_doubt, permit.idempotency_key, permit.attempt) == (
+            True,
+            intent,
+            2 if told else None,
+        )
+        outside.send(idempotency_key=permit.idempotency_key, by="next")
         if how == "stopped":
             assert back_from(first, window) == ("lost",)
             with beside(place) as ground:
                 assert ground.get(spec, "a")["delivered_at"] is None
-        assert isinstance(db.delivered(turn), Marked)
-    assert set(outside.names("intent")) == {intent}
-    assert sorted(outside.names("by")) == (
-        ["next"] if (window, how) == ("taken", "killed") else ["first", "next"]
-    )
-    again = db.take_turn(delivery, "a")
-    assert isinstance(again, NoTurn)
+        assert isinstance(db.delivered(permit), DeliveryRecorded)
+    assert set(outside.names("idempotency_key")) == {intent}
+    assert sorted(outside.names("by")) == (["next"] if (window, how) == ("taken", "killed") else ["first", "next"])
+    again = db.begin_delivery(delivery, "a")
+    assert isinstance(again, SendRefused)
     assert again.state is DeliveryState.DELIVERED
 
 
@@ -104,21 +108,21 @@ def test_what_is_held_is_never_sent_twice_whatever_happens_to_its_sender(
     with Actor(lambda stage: send(place, delivery, outside, stage)) as first:
         gone_in(first, window, how)
         held: Any = until(
-            lambda: db.take_turn(delivery, "a", by="next"),
-            lambda answer: isinstance(answer, NoTurn) and answer.state is DeliveryState.UNCERTAIN,
+            lambda: db.begin_delivery(delivery, "a", by="next"),
+            lambda answer: isinstance(answer, SendRefused) and answer.state is DeliveryState.UNCERTAIN,
         )
         assert not held.won
         if how == "stopped":
             assert back_from(first, window) == ("delivered",)
         else:
-            assert isinstance(db.resolve(delivery, "a", arrived=window == "sent", by="ops"), Marked)
+            assert isinstance(db.resolve(delivery, "a", arrived=window == "sent", by="ops"), DeliveryRecorded)
             if window == "taken":
-                turn = db.take_turn(delivery, "a", by="next")
-                assert isinstance(turn, Turn)
-                outside.send(intent=turn.intent, by="next")
-                assert isinstance(db.delivered(turn), Marked)
+                permit = db.begin_delivery(delivery, "a", by="next")
+                assert isinstance(permit, SendPermit)
+                outside.send(idempotency_key=permit.idempotency_key, by="next")
+                assert isinstance(db.delivered(permit), DeliveryRecorded)
     assert len(outside.effects) == 1
-    assert not db.take_turn(delivery, "a").won
+    assert not db.begin_delivery(delivery, "a").won
 
 
 @HOW
@@ -130,14 +134,14 @@ def test_a_sender_that_goes_away_before_it_sends_leaves_no_doubt(
     with Actor(lambda stage: send(place, delivery, outside, stage, reserve=True)) as first:
         first.until("taken")
         first.kill() if how == "killed" else first.stop()
-        turn = next_turn(db, delivery)
-        assert not turn.in_doubt
-        outside.send(intent=turn.intent, by="next")
+        permit = next_turn(db, delivery)
+        assert not permit.in_doubt
+        outside.send(idempotency_key=permit.idempotency_key, by="next")
         if how == "stopped":
             first.resume()
             first.go()
             assert first.until("sending") == ("lost",)
-        assert isinstance(db.delivered(turn), Marked)
+        assert isinstance(db.delivered(permit), DeliveryRecorded)
     assert outside.names("by") == ["next"]
 
 
@@ -153,5 +157,5 @@ def test_a_sender_that_goes_away_after_its_mark_leaves_nothing_to_do(
             first.go()
         assert first.until("marked") == ("delivered",)
         first.kill() if how == "killed" else first.stop()
-        assert not db.take_turn(delivery, "a").won
+        assert not db.begin_delivery(delivery, "a").won
     assert outside.names("by") == ["first"]

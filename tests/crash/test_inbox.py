@@ -2,7 +2,8 @@
 
 import pytest
 
-from raceproof import Arrival, Inbox, Moved, Store, connect
+from raceproof import Inbox, Moved, Store, connect
+from raceproof.inbox import Arrival
 from tests.contract.grounds import fresh_name
 from tests.crash.actors import Actor, Outside, Stage
 from tests.crash.waiting import until
@@ -19,9 +20,7 @@ def prepared(place: Place) -> Inbox:
     return inbox
 
 
-def test_every_event_that_was_answered_outlives_its_receiver(
-    place: Place, db: Store, outside: Outside
-) -> None:
+def test_every_event_that_was_answered_outlives_its_receiver(place: Place, db: Store, outside: Outside) -> None:
     """Killed at any instant: what it had answered is there, what is brought again is a duplicate or new, never lost."""
     inbox = prepared(place)
 

@@ -9,24 +9,24 @@ import pytest
 import redis
 
 from raceproof import (
-    Arrival,
     Claim,
     Inbox,
-    Leading,
     Lease,
-    Led,
+    LeaseGranted,
+    LeaseHeldByOther,
     Lost,
     Moved,
-    NoTurn,
+    PermitLost,
     Released,
+    SendPermit,
+    SendRefused,
     Started,
     Store,
     Taken,
-    Turn,
-    TurnLost,
     Unknown,
     connect,
 )
+from raceproof.inbox import Arrival
 from raceproof.testing import Proxy
 from tests.contract.grounds import fresh_name
 from tests.contract.pictures import pictures
@@ -124,13 +124,13 @@ def test_a_lost_turn_is_unknown_and_nobody_sends_until_it_is_stale(cut: Cut) -> 
     with beside(cut.place) as ground:
         delivery, spec = pictures(ground, True, stale=LEASE)
         ground.put(spec, "warm", "x")
-    warm = cut.db.take_turn(delivery, "warm")
-    assert isinstance(warm, Turn)
+    warm = cut.db.begin_delivery(delivery, "warm")
+    assert isinstance(warm, SendPermit)
     cut.lose()
-    assert isinstance(cut.db.take_turn(delivery, "a"), Unknown)
-    turn = until(lambda: cut.db.take_turn(delivery, "a"), lambda answer: isinstance(answer, Turn))
-    assert isinstance(turn, Turn)
-    assert (turn.in_doubt, turn.attempt) == (True, 2)
+    assert isinstance(cut.db.begin_delivery(delivery, "a"), Unknown)
+    permit = until(lambda: cut.db.begin_delivery(delivery, "a"), lambda answer: isinstance(answer, SendPermit))
+    assert isinstance(permit, SendPermit)
+    assert (permit.in_doubt, permit.attempt) == (True, 2)
 
 
 def test_a_lost_mark_has_marked_and_nothing_is_sent_again(cut: Cut) -> None:
@@ -138,16 +138,16 @@ def test_a_lost_mark_has_marked_and_nothing_is_sent_again(cut: Cut) -> None:
     with beside(cut.place) as ground:
         delivery, spec = pictures(ground, True)
         ground.put(spec, "warm", "x")
-    warm, turn = (cut.db.take_turn(delivery, key) for key in ("warm", "a"))
-    assert isinstance(warm, Turn)
-    assert isinstance(turn, Turn)
+    warm, permit = (cut.db.begin_delivery(delivery, key) for key in ("warm", "a"))
+    assert isinstance(warm, SendPermit)
+    assert isinstance(permit, SendPermit)
     cut.db.delivered(warm)
     cut.lose()
-    assert isinstance(cut.db.delivered(turn), Unknown)
-    again = cut.db.delivered(turn)
-    assert isinstance(again, TurnLost)
+    assert isinstance(cut.db.delivered(permit), Unknown)
+    again = cut.db.delivered(permit)
+    assert isinstance(again, PermitLost)
     assert again.state == "delivered"
-    assert isinstance(cut.direct.take_turn(delivery, "a"), NoTurn)
+    assert isinstance(cut.direct.begin_delivery(delivery, "a"), SendRefused)
 
 
 def test_a_lost_resolution_is_unknown_and_has_resolved(cut: Cut) -> None:
@@ -156,16 +156,16 @@ def test_a_lost_resolution_is_unknown_and_has_resolved(cut: Cut) -> None:
         delivery, spec = pictures(ground, True, policy="hold")
         ground.put(spec, "warm", "x")
     for key in ("warm", "a"):
-        turn = cut.db.take_turn(delivery, key)
-        assert isinstance(turn, Turn)
-        cut.db.uncertain(turn)
+        permit = cut.db.begin_delivery(delivery, key)
+        assert isinstance(permit, SendPermit)
+        cut.db.uncertain(permit)
     cut.db.resolve(delivery, "warm", arrived=False)
     cut.lose()
     assert isinstance(cut.db.resolve(delivery, "a", arrived=False), Unknown)
     again = cut.db.resolve(delivery, "a", arrived=False)
-    assert isinstance(again, NoTurn)
+    assert isinstance(again, SendRefused)
     assert (again.state, "can be sent" in str(again)) == ("failed", True)
-    assert isinstance(cut.direct.take_turn(delivery, "a"), Turn)
+    assert isinstance(cut.direct.begin_delivery(delivery, "a"), SendPermit)
 
 
 def test_a_lost_start_of_an_attempt_is_told_again(cut: Cut) -> None:
@@ -186,7 +186,7 @@ def a_lease(cut: Cut, seconds: float) -> Lease:
     lease = Lease("bot", seconds, fresh_name("leases"))
     with beside(cut.place) as ground:
         ground.lease_table(lease.table)
-    cut.db.lead(Lease("warm", 60, lease.table), "me")
+    cut.db.acquire_lease(Lease("warm", 60, lease.table), "me")
     return lease
 
 
@@ -194,41 +194,41 @@ def test_a_lost_answer_makes_no_leader_and_its_epoch_is_not_used_again(cut: Cut)
     """The row says that it leads, but it does not know its epoch: it waits, and gets a newer one."""
     lease = a_lease(cut, LEASE)
     cut.lose()
-    assert isinstance(cut.db.lead(lease, "me"), Unknown)
-    unknown = cut.direct.led_by(lease).epoch
-    mine = until(lambda: cut.db.lead(lease, "me"), lambda answer: isinstance(answer, Leading))
-    assert isinstance(mine, Leading)
+    assert isinstance(cut.db.acquire_lease(lease, "me"), Unknown)
+    unknown = cut.direct.lease_holder(lease).epoch
+    mine = until(lambda: cut.db.acquire_lease(lease, "me"), lambda answer: isinstance(answer, LeaseGranted))
+    assert isinstance(mine, LeaseGranted)
     assert mine.epoch > unknown > 0
 
 
 def test_a_lost_renewal_of_a_lease_can_be_asked_for_again(cut: Cut) -> None:
     """In the same epoch, and nobody else came in between."""
     lease = a_lease(cut, 60)
-    mine = cut.db.lead(lease, "me")
-    assert isinstance(mine, Leading)
-    cut.db.keep_leading(mine)
+    mine = cut.db.acquire_lease(lease, "me")
+    assert isinstance(mine, LeaseGranted)
+    cut.db.renew_lease(mine)
     cut.lose()
-    assert isinstance(cut.db.keep_leading(mine), Unknown)
-    again = cut.db.keep_leading(mine)
-    assert isinstance(again, Leading)
+    assert isinstance(cut.db.renew_lease(mine), Unknown)
+    again = cut.db.renew_lease(mine)
+    assert isinstance(again, LeaseGranted)
     assert again.epoch == mine.epoch
-    assert isinstance(cut.direct.lead(lease, "other"), Led)
+    assert isinstance(cut.direct.acquire_lease(lease, "other"), LeaseHeldByOther)
 
 
 def test_a_lost_step_down_has_stepped_down_and_the_second_one_harms_nobody(cut: Cut) -> None:
     """The next one leads at once; what the old one repeats carries an old epoch."""
     lease = a_lease(cut, 60)
-    warm = cut.db.lead(Lease("another", 60, lease.table), "me")
-    assert isinstance(warm, Leading)
-    cut.db.step_down(warm)
-    mine = cut.db.lead(lease, "me")
-    assert isinstance(mine, Leading)
+    warm = cut.db.acquire_lease(Lease("another", 60, lease.table), "me")
+    assert isinstance(warm, LeaseGranted)
+    cut.db.release_lease(warm)
+    mine = cut.db.acquire_lease(lease, "me")
+    assert isinstance(mine, LeaseGranted)
     cut.lose()
-    assert isinstance(cut.db.step_down(mine), Unknown)
-    other = cut.direct.lead(lease, "other")
-    assert isinstance(other, Leading)
-    assert isinstance(cut.db.step_down(mine), Led)
-    assert isinstance(cut.direct.keep_leading(other), Leading)
+    assert isinstance(cut.db.release_lease(mine), Unknown)
+    other = cut.direct.acquire_lease(lease, "other")
+    assert isinstance(other, LeaseGranted)
+    assert isinstance(cut.db.release_lease(mine), LeaseHeldByOther)
+    assert isinstance(cut.direct.renew_lease(other), LeaseGranted)
 
 
 def test_an_event_whose_answer_was_lost_is_kept_and_a_duplicate_the_next_time(cut: Cut) -> None:

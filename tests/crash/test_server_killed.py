@@ -6,17 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from raceproof import (
-    Arrival,
-    Inbox,
-    Leading,
-    Marked,
-    Spec,
-    Started,
-    Turn,
-    TurnLost,
-    connect,
-)
+from raceproof import DeliveryRecorded, Inbox, LeaseGranted, PermitLost, SendPermit, Started, connect
+from raceproof.declare import Spec
+from raceproof.inbox import Arrival
 from raceproof.testing import Server, postgres, valkey
 from tests.contract.grounds import fresh_name
 from tests.contract.pictures import pictures
@@ -92,10 +84,15 @@ def test_senders_send_a_second_time_only_in_doubt(mortal: Server, outside: Outsi
         with connect(place.url) as db:
             while True:
                 for key in keys:
-                    turn = patient.asked(db.take_turn, delivery, key, by=name)
-                    if isinstance(turn, Turn):
-                        outside.send(key=key, intent=turn.intent, doubt=turn.in_doubt, attempt=turn.attempt)
-                        assert isinstance(patient.asked(db.delivered, turn), Marked | TurnLost)
+                    permit = patient.asked(db.begin_delivery, delivery, key, by=name)
+                    if isinstance(permit, SendPermit):
+                        outside.send(
+                            key=key,
+                            idempotency_key=permit.idempotency_key,
+                            doubt=permit.in_doubt,
+                            attempt=permit.attempt,
+                        )
+                        assert isinstance(patient.asked(db.delivered, permit), DeliveryRecorded | PermitLost)
                         patient.done()
 
     with through_two_crashes(mortal, part) as actors:
@@ -110,7 +107,7 @@ def test_senders_send_a_second_time_only_in_doubt(mortal: Server, outside: Outsi
     for key in keys:
         effects = [effect for effect in outside.effects if effect["key"] == key]
         assert effects
-        assert len({effect["intent"] for effect in effects}) == 1
+        assert len({effect["idempotency_key"] for effect in effects}) == 1
         assert len({effect["attempt"] for effect in effects}) == len(effects)
         # the first one may follow a turn whose answer was lost, and then it is in doubt too
         assert all(effect["doubt"] for effect in sorted(effects, key=lambda one: one["attempt"])[1:])
@@ -160,13 +157,13 @@ def test_of_leaders_no_older_epoch_writes_after_a_newer_one(mortal: Server) -> N
         switches = [lamp.moves["switch_on"], lamp.moves["switch_off"]]
         with connect(place.url) as db:
             while True:
-                mine = patient.asked(db.lead, lease, name)
-                if not isinstance(mine, Leading):
+                mine = patient.asked(db.acquire_lease, lease, name)
+                if not isinstance(mine, LeaseGranted):
                     continue
-                for turn in range(4):
-                    guard = db.leading_guard(mine)
-                    patient.asked(db.move, switches[turn % 2], "lamp", where=guard, reason=str(mine.epoch))
-                patient.asked(db.step_down, mine)
+                for permit in range(4):
+                    guard = db.lease_guard(mine)
+                    patient.asked(db.move, switches[permit % 2], "lamp", where=guard, reason=str(mine.epoch))
+                patient.asked(db.release_lease, mine)
                 patient.done()
 
     with through_two_crashes(mortal, part):

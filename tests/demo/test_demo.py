@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from raceproof.demo.report import question
-from raceproof.demo.scenes import SCENES
+from raceproof.ops.demo.report import question
+from raceproof.ops.demo.scenes import SCENES
 
-DEMO = [sys.executable, "-W", "error", "-m", "raceproof.demo"]
+DEMO = [sys.executable, "-W", "error", "-m", "raceproof.ops.demo"]
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-7]|9[0-7]|38|48)[;m]")
 
@@ -76,9 +76,7 @@ def test_the_numbers_are_those_of_the_audit_in_the_database(run: Run) -> None:
     """Both sides' writes, the double ones and the answers given can be counted again from the kept file."""
     with closing(sqlite3.connect(run.database)) as connection:
         writes = dict(connection.execute("SELECT side, count(*) FROM audit GROUP BY side"))
-        doubles = dict(
-            connection.execute("SELECT side, count(*) FROM audit WHERE before = after GROUP BY side")
-        )
+        doubles = dict(connection.execute("SELECT side, count(*) FROM audit WHERE before = after GROUP BY side"))
         revisions = connection.execute("SELECT sum(rev) FROM commands").fetchone()[0]
         history = dict(connection.execute("SELECT outcome, count(*) FROM raceproof_history GROUP BY outcome"))
     sides = run.result["sides"]
@@ -93,9 +91,7 @@ def test_both_sides_have_the_same_rows_and_end_in_declared_statuses(run: Run) ->
     for table, side in (("commands", "raceproof"), ("commands_unguarded", "unguarded")):
         with closing(sqlite3.connect(run.database)) as connection:
             rows = dict(connection.execute(f"SELECT cmd_id, status FROM {table}"))
-            last = dict(
-                connection.execute("SELECT cmd_id, after FROM audit WHERE side = ? ORDER BY id", (side,))
-            )
+            last = dict(connection.execute("SELECT cmd_id, after FROM audit WHERE side = ? ORDER BY id", (side,)))
         assert len(rows) == run.result["setting"]["commands"]
         assert {cmd_id: status for cmd_id, status in rows.items() if status != "QUEUED"} == last
 
@@ -163,8 +159,8 @@ def test_a_killed_demo_takes_its_processes_along(tmp_path: Path) -> None:
 def test_a_process_that_fails_is_reported_and_not_hidden() -> None:
     """If an actor dies, the numbers would be worth nothing: the demo says which one and why, and fails."""
     code = """
-from raceproof.demo import sides
-from raceproof.demo.command import demo
+from raceproof.ops.demo import sides
+from raceproof.ops.demo.command import demo
 
 def broken(self, move, cmd_id, work):
     raise ValueError("no paper left")
@@ -212,9 +208,7 @@ def test_every_picture_arrives_once_although_sends_fail(scenes: Run) -> None:
     pictures = scenes.result["callback-poller"]["setting"]["pictures"]
     with closing(sqlite3.connect(scenes.database / "callback-poller.db")) as connection:
         sent = dict(connection.execute("SELECT side, count(*) FROM sent GROUP BY side"))
-        once = connection.execute(
-            "SELECT count(DISTINCT picture_id) FROM sent WHERE side = 'raceproof'"
-        ).fetchone()[0]
+        once = connection.execute("SELECT count(DISTINCT picture_id) FROM sent WHERE side = 'raceproof'").fetchone()[0]
     assert sent == {side: numbers["sends"] for side, numbers in sides.items()}
     assert once == sent["raceproof"] == pictures
     assert sent["unguarded"] > pictures
@@ -269,8 +263,8 @@ def test_a_killed_demo_takes_a_paused_process_along(tmp_path: Path) -> None:
 def test_a_process_of_a_scene_that_fails_is_reported() -> None:
     """The director would wait for it in vain."""
     code = """
-from raceproof.demo.command import demo
-from raceproof.demo.scenes import jobs
+from raceproof.ops.demo.command import demo
+from raceproof.ops.demo.scenes import jobs
 
 def broken(self, job_id):
     raise ValueError("no ink left")
@@ -316,9 +310,7 @@ def on_a_terminal(columns: int, *arguments: str, **environment: str) -> str:
     """Everything that a run writes to a terminal of this width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    clean = {
-        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")
-    }
+    clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     demo = subprocess.Popen(
         [*DEMO, *arguments],
         stdout=theirs,

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from raceproof import Moved, Refused, bind
-from raceproof.demo.audit import Tally, Write, Wrong, judge
-from raceproof.demo.commands import Command, Status
-from raceproof.demo.database import connect_file, create
-from raceproof.demo.plan import fates
-from raceproof.demo.race import Score, Setting, Standing
-from raceproof.demo.report import CALL, DECLARATION, problem_of
-from raceproof.demo.sides import RACEPROOF, UNGUARDED, Guarded, Unguarded
+from raceproof.ops.demo.audit import Tally, Write, Wrong, judge
+from raceproof.ops.demo.commands import Command, Status
+from raceproof.ops.demo.database import connect_file, create
+from raceproof.ops.demo.plan import fates
+from raceproof.ops.demo.race import Score, Setting, Standing
+from raceproof.ops.demo.report import CALL, DECLARATION, problem_of
+from raceproof.ops.demo.sides import RACEPROOF, UNGUARDED, Guarded, Unguarded
 
 OPEN = {"QUEUED", "SENT", "ACK"}
 ENDS = {"DONE", "NO_EFFECT", "ERROR", "INVALID", "BUSY", "TIMEOUT"}

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from raceproof import Delivery, Leading, Lease, Lost, Moved, Refused, bind
-from raceproof.demo.database import connect_file
-from raceproof.demo.scenes import SCENES, Scene, jobs, pictures, slots
-from raceproof.demo.scenes.page import problem_of
-from raceproof.demo.scenes.relay import LEASE, Hand
-from raceproof.demo.scenes.stage import Playbill, Score
-from raceproof.demo.sides import RACEPROOF, SIDES, UNGUARDED
+from raceproof import Delivery, Lease, LeaseGranted, Lost, Moved, Refused, bind
+from raceproof.ops.demo.database import connect_file
+from raceproof.ops.demo.scenes import SCENES, Scene, jobs, pictures, slots
+from raceproof.ops.demo.scenes.page import problem_of
+from raceproof.ops.demo.scenes.relay import LEASE, Hand
+from raceproof.ops.demo.scenes.stage import Playbill, Score
+from raceproof.ops.demo.sides import RACEPROOF, SIDES, UNGUARDED
 
 STALE_WORKER, DEPLOY_OVERLAP, CALLBACK_POLLER = (
     SCENES[name] for name in ("stale-worker", "deploy-overlap", "callback-poller")
@@ -151,7 +151,13 @@ def test_the_printed_code_of_the_deploy_overlap_does_what_it_says(path: Path) ->
             lease_is_over(DEPLOY_OVERLAP, path)
             assert new.take()
 
-        names = {"db": bind(connection), "Lease": Lease, "Leading": Leading, "Slot": slots.Slot, "me": "old"}
+        names = {
+            "db": bind(connection),
+            "Lease": Lease,
+            "Leading": LeaseGranted,
+            "Slot": slots.Slot,
+            "me": "old",
+        }
         code = DEPLOY_OVERLAP.code.guarded
         [first] = run(code, **names, slot="s-0001", run_job=lambda slot: None)
         assert isinstance(first, Moved)

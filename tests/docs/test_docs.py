@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 
 from raceproof import Attempts
-from raceproof.sweep import SweepOptions
-from raceproof.sweep.sweeping import Work
+from raceproof.ops.sweep import SweepOptions
+from raceproof.ops.sweep.sweeping import Work
 from tools import generate_docs
 from tools.generate_docs import EXAMPLES, ROOT, fill, pages, parts
 
@@ -75,9 +75,7 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
         assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8") if test else True, test
 
 
-@pytest.mark.parametrize(
-    "name", ["moves", "claims", "deliveries", "attempts", "leader", "inbox", "intake", "worker"]
-)
+@pytest.mark.parametrize("name", ["moves", "claims", "deliveries", "attempts", "leader", "inbox", "intake", "worker"])
 def test_a_primitive_s_page_begins_with_the_race_and_ends_with_what_is_not_promised(name: str) -> None:
     """And the index of the documentation names it."""
     page = ROOT / "docs" / f"{name}.md"

@@ -38,9 +38,7 @@ def snippets(page: str) -> list[Snippet]:
     for place, match in enumerate(_SNIPPET.finditer(text), 1):
         named = _NAMED.search(text[: match.start()])
         output = _OUTPUT.match(text[match.end() :])
-        found.append(
-            Snippet(page, place, named[1] if named else None, match[1], output[1] if output else None)
-        )
+        found.append(Snippet(page, place, named[1] if named else None, match[1], output[1] if output else None))
     return found
 
 
@@ -74,9 +72,7 @@ def test_the_snippets_were_found() -> None:
     assert all(one.output for one in snippets(README))
     tour = snippets(TOUR)
     assert None not in {one.name for one in tour}
-    imported = {
-        f"{name}.py" for one in tour for name in re.findall(r"^from (\w+) import", one.code, re.MULTILINE)
-    }
+    imported = {f"{name}.py" for one in tour for name in re.findall(r"^from (\w+) import", one.code, re.MULTILINE)}
     assert {name for name in imported if (EXAMPLES / name).exists()} <= {one.name for one in tour}
 
 

@@ -12,21 +12,13 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import (
-    Store,
-    attempt_index_ddl,
-    claim_index_ddl,
-    connect,
-    guard_ddl,
-    history_ddl,
-    inbox_ddl,
-    lease_ddl,
-    spec_of,
-)
-from raceproof.doctor import Diagnosis, Problem, Subject, diagnose
-from raceproof.schema.history import Dialect
+from raceproof import Lease, Store, connect
+from raceproof.declare import spec_of
+from raceproof.ops.doctor import Diagnosis, Problem, Subject, diagnose
+from raceproof.schema import Dialect
 from raceproof.testing import ValkeyServer
 from tests.cli.conftest import cli
+from tests.ddl import script
 from tests.doctor.declared import Job, Login, Parcel, bot, letters, logins, pictures
 
 __all__ = ["cli"]
@@ -54,13 +46,13 @@ def schema(dialect: Dialect) -> list[str]:
     time = {"postgres": "timestamptz", "sqlite": "text"}[dialect]
     return [
         _TABLES.format(time=time),
-        history_ddl(spec_of(Job), dialect),
-        lease_ddl(dialect, bot.table),
-        inbox_ddl(dialect, letters),
-        claim_index_ddl(Job.work, dialect),
-        claim_index_ddl(Parcel.work, dialect),
-        attempt_index_ddl(logins, dialect),
-        *(guard_ddl(spec_of(one), dialect) for one in (Job, Parcel, Login)),
+        script(spec_of(Job), dialect=dialect, only="tables"),
+        script(Lease("any", table=bot.table), dialect=dialect),
+        script(letters, dialect=dialect),
+        script(Job.work, dialect=dialect, only="indexes"),
+        script(Parcel.work, dialect=dialect, only="indexes"),
+        script(logins, dialect=dialect, only="indexes"),
+        *(script(spec_of(one), dialect=dialect, only="guards") for one in (Job, Parcel, Login)),
     ]
 
 

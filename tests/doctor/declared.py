@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from raceproof import Attempts, Delivery, Expiry, History, Inbox, Lease, Lifecycle, claim, move
+from raceproof import Attempts, Delivery, Inbox, Lease, Lifecycle, claimable, move
+from raceproof.declare import Expiry, History
 
 
 class Stage(StrEnum):
@@ -24,8 +25,14 @@ class Job(
     requeue = move(Stage.RUNNING, to=Stage.QUEUED)
     finish = move(Stage.RUNNING, to=Stage.DONE, stamp="done_at")
     give_up = move(Stage.QUEUED, Stage.RUNNING, to=Stage.DEAD)
-    work = claim(
-        start, lease=60, order_by="made_at", attempts="attempts", cap=3, back=requeue, exhausted=give_up
+    work = claimable(
+        start,
+        lease=60,
+        order_by="made_at",
+        attempts="attempts",
+        max_attempts=3,
+        back=requeue,
+        dead_letter=give_up,
     )
 
 
@@ -35,7 +42,7 @@ class Parcel(Lifecycle[Stage], table="ill_parcels", key=("shop", "number")):
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     finish = move(Stage.RUNNING, to=Stage.DONE)
     bury = move(Stage.QUEUED, Stage.RUNNING, to=Stage.DEAD)
-    work = claim(start, lease=60, attempts="attempts", cap=2)
+    work = claimable(start, lease=60, attempts="attempts", max_attempts=2)
 
 
 class Entry(StrEnum):

@@ -1,6 +1,7 @@
 """Things that belong to shops: the same names at several, keys of several columns, work that may not be begun yet."""
 
-from raceproof import Attempts, Expiry, Lifecycle, claim, column, move
+from raceproof import Attempts, Lifecycle, claimable, column, move
+from raceproof.declare import Expiry
 from tests.cli.shops import Crate, Parcel, events, notes
 from tests.doctor.declared import Entry, Stage
 
@@ -13,9 +14,7 @@ class Visit(Lifecycle[Entry], table="shop_visits", key="id", tenant="shop", expi
     supersede = move(Entry.PENDING, to=Entry.SUPERSEDED, sets="superseded_by")
 
 
-visits = Attempts(
-    Visit, owner="guest", supersede=Visit.supersede, link="superseded_by", started="began_at", ttl=900
-)
+visits = Attempts(Visit, owner="guest", supersede=Visit.supersede, link="superseded_by", started="began_at", ttl=900)
 
 
 class Errand(Lifecycle[Stage], table="shop_errands", key="id"):
@@ -25,15 +24,15 @@ class Errand(Lifecycle[Stage], table="shop_errands", key="id"):
     requeue = move(Stage.RUNNING, to=Stage.QUEUED)
     finish = move(Stage.RUNNING, to=Stage.DONE)
     give_up = move(Stage.QUEUED, Stage.RUNNING, to=Stage.DEAD)
-    work = claim(
+    work = claimable(
         start,
         lease=60,
         order_by="made_at",
-        serial="street",
+        ordering_key="street",
         where=column("leave") == "yes",
         attempts="attempts",
-        cap=3,
-        after="rests_until",
+        max_attempts=3,
+        not_before="rests_until",
         back=requeue,
-        exhausted=give_up,
+        dead_letter=give_up,
     )

@@ -84,9 +84,7 @@ def test_targets_and_ignored_checks(ill: Ill) -> None:
 def test_a_secret_is_in_no_repair(ill_postgres: Ill) -> None:
     """A URL with a password is named by its variable."""
     tire(ill_postgres)
-    secret = (
-        ill_postgres.url.replace("://", "://postgres:hush-hush@", 1) if "@" not in ill_postgres.url else ""
-    )
+    secret = ill_postgres.url.replace("://", "://postgres:hush-hush@", 1) if "@" not in ill_postgres.url else ""
     secret = secret or ill_postgres.url.replace("@", ":hush-hush@", 1)
     result = ill_postgres.cli("doctor", "--app", APP, "--url", secret)
     assert result.exit_code == 6, result.output

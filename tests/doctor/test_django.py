@@ -31,7 +31,7 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Ill, 
 
 def test_a_sick_database_is_told_by_check_database(shop: tuple[Ill, Django]) -> None:
     """With the repair as the hint; without --database no database is asked."""
-    from raceproof.doctor.django import register_checks
+    from raceproof.ops.doctor.django import register_checks
 
     ill, connected = shop
     register_checks(Job, logins)
@@ -50,7 +50,7 @@ def test_a_model_that_lacks_what_is_declared_is_told(shop: tuple[Ill, Django]) -
     """Before any migration is run: its columns, and its choices."""
     from django.db import models
 
-    from raceproof.doctor.django import register_checks
+    from raceproof.ops.doctor.django import register_checks
 
     class DjangoJob(models.Model):
         id: Any = models.TextField(primary_key=True)

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from raceproof import bind, connect
-from raceproof.doctor import Diagnosis, Problem, adiagnose, diagnose
+from raceproof.ops.doctor import Diagnosis, Problem, adiagnose, diagnose
 from raceproof.testing.servers import wait_until
 from tests.doctor.conftest import Ill, schema
 from tests.doctor.declared import Job
@@ -177,9 +177,7 @@ def test_a_setting_of_the_command_line_is_found(postgres_server: Any) -> None:
     assert "-c full_page_writes=on" in problem.repair.text
 
 
-@pytest.mark.parametrize(
-    "table", ["ill_jobs", "ill_history", "ill_logins", "ill_pictures", "ill_leases", "ill_inbox"]
-)
+@pytest.mark.parametrize("table", ["ill_jobs", "ill_history", "ill_logins", "ill_pictures", "ill_leases", "ill_inbox"])
 def test_an_unlogged_table_is_found_and_repaired(ill_postgres: Ill, table: str) -> None:
     """Of everything that is declared, each table once."""
     ill_postgres.run(f"ALTER TABLE {table} SET UNLOGGED")
@@ -227,9 +225,7 @@ def test_an_asynchronous_standby_is_found_and_repaired(server: PlainPostgres, st
     server.reset("synchronous_commit", "synchronous_standby_names")
 
 
-def test_whether_standbys_are_asynchronous_may_be_a_secret(
-    server: PlainPostgres, standby: Standby, role: str
-) -> None:
+def test_whether_standbys_are_asynchronous_may_be_a_secret(server: PlainPostgres, standby: Standby, role: str) -> None:
     """The note names the right that is missing."""
     seen_by = server.url.replace("postgres@", "app@")
     found = look(seen_by)
@@ -270,9 +266,7 @@ def test_an_archive_and_a_subscriber_are_not_standbys(
         assert [row for one in found for row in one.evidence if row["standby"] == program] == []
     finally:
         dropped = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active"
-        assert wait_until(
-            lambda: server.psql(dropped) == "" and server.psql("TABLE pg_replication_slots") == ""
-        )
+        assert wait_until(lambda: server.psql(dropped) == "" and server.psql("TABLE pg_replication_slots") == "")
 
 
 def test_a_standby_says_that_it_is_one(server: PlainPostgres, standby: Standby) -> None:
@@ -322,9 +316,7 @@ def look_at(url: str) -> Diagnosis:
     ],
     ids=str,
 )
-def test_a_setting_of_valkey_is_found_and_repaired(
-    config: dict[str, Any], check: str, level: str, what: str
-) -> None:
+def test_a_setting_of_valkey_is_found_and_repaired(config: dict[str, Any], check: str, level: str, what: str) -> None:
     """By the printed lines, also after a restart: CONFIG REWRITE keeps them."""
     with PlainValkey(**config) as server:
         (problem,) = look_at(server.url).problems
@@ -372,9 +364,7 @@ def test_a_replica_of_valkey_says_that_it_is_one(valkey_server: Any) -> None:
         ("+info +config|get", [], ["durability"]),
     ],
 )
-def test_what_valkey_refuses_to_tell_could_not_be_checked(
-    allowed: str, refused: list[str], found: list[str]
-) -> None:
+def test_what_valkey_refuses_to_tell_could_not_be_checked(allowed: str, refused: list[str], found: list[str]) -> None:
     """The note names the right that is missing; hosted servers forbid CONFIG to all users."""
     with PlainValkey(appendfsync="no") as server:
         with redis.Redis.from_url(server.url) as client:
@@ -443,9 +433,7 @@ def test_nothing_is_said_of_a_database_in_memory() -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         found = diagnose(bind(connection))
     assert found.problems == ()
-    assert could_not_check(found) == [
-        "could not check: the database is in memory and ends with its connection"
-    ]
+    assert could_not_check(found) == ["could not check: the database is in memory and ends with its connection"]
 
 
 # every store

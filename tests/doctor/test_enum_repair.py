@@ -3,7 +3,7 @@
 import psycopg
 
 from raceproof import Lifecycle
-from raceproof.doctor.schema import _adding_to_enum
+from raceproof.ops.doctor.schema import _adding_to_enum
 
 
 def test_a_status_that_looks_like_the_end_of_the_repair_is_only_a_status(empty_postgres: str) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from raceproof import Lifecycle, guard_ddl, move, spec_of
-from raceproof.doctor import diagnose
-from raceproof.doctor.pasting import sqlite_constant
+from raceproof import Lifecycle, move
+from raceproof.declare import spec_of
+from raceproof.ops.doctor import diagnose
+from raceproof.ops.doctor.pasting import sqlite_constant
 from raceproof.testing import PostgresServer
+from tests.ddl import script
 from tests.doctor.conftest import APP, Ill
 from tests.doctor.declared import Job, Stage
 from tests.doctor.test_rows import plant, without_guards
@@ -53,7 +55,7 @@ def into_sqlite3(raw: sqlite3.Connection, text: str) -> list[str]:
 
 
 def guarded_again(ill: Ill) -> None:
-    ill.raw.executescript(guard_ddl(spec_of(Job), "sqlite"))
+    ill.raw.executescript(script(spec_of(Job), dialect="sqlite", only="guards"))
 
 
 def is_guarded(ill: Ill) -> None:
@@ -87,9 +89,7 @@ def statuses(ill: Ill) -> dict[str, Any]:
         ("UPDATE ill_jobs SET id = 'z' WHERE id = 'c'", "ab"),
     ],
 )
-def test_a_repair_pasted_after_the_rows_changed_leaves_no_override(
-    three: Ill, meanwhile: str, mended: str
-) -> None:
+def test_a_repair_pasted_after_the_rows_changed_leaves_no_override(three: Ill, meanwhile: str, mended: str) -> None:
     """An override whose update matches no row would let the next illegal write through."""
     (text,) = printed_repairs(three)
     three.run(meanwhile)
@@ -215,7 +215,7 @@ class Box(Lifecycle[Stage], table="ill_boxes", key="id", tenant="shop", history=
 def test_an_override_is_not_shown_to_a_store_of_one_tenant(ill_sqlite: Ill) -> None:
     """It may have been meant for a row of another; that there is one is reported all the same."""
     ill_sqlite.run("CREATE TABLE ill_boxes (shop text, id text, status text, PRIMARY KEY (shop, id))")
-    ill_sqlite.raw.executescript(guard_ddl(spec_of(Box), "sqlite"))
+    ill_sqlite.raw.executescript(script(spec_of(Box), dialect="sqlite", only="guards"))
     ill_sqlite.run("INSERT INTO raceproof_override VALUES ('Box', 'ann', 'of shop red')")
     for store, shown in ((ill_sqlite.db, 1), (ill_sqlite.db.for_tenant("blue"), 0)):
         (problem,) = diagnose(store, Box).problems

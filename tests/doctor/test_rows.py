@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import drop_ddl, spec_of
+from raceproof.declare import spec_of
+from tests.ddl import script
 from tests.doctor.conftest import Ill
 from tests.doctor.declared import Job, Login, Parcel, logins
 
@@ -12,7 +13,7 @@ from tests.doctor.declared import Job, Login, Parcel, logins
 def without_guards(ill: Ill, one: Any) -> None:
     """As somebody who may drop triggers."""
     if ill.dialect != "redis":
-        text = drop_ddl(spec_of(one), ill.dialect)  # type: ignore[arg-type]
+        text = script(spec_of(one), dialect=ill.dialect, drop_guards=True)  # type: ignore[arg-type]
         ill.raw.execute(text.encode()) if ill.dialect == "postgres" else ill.raw.executescript(text)
 
 

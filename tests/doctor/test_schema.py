@@ -3,9 +3,11 @@
 import psycopg
 import pytest
 
-from raceproof import bind, guard_ddl, spec_of
-from raceproof.doctor import adiagnose, afix, diagnose
-from raceproof.stores.connect import connect
+from raceproof import bind
+from raceproof.connect.url import connect
+from raceproof.declare import spec_of
+from raceproof.ops.doctor import adiagnose, afix, diagnose
+from tests.ddl import script
 from tests.doctor.conftest import Ill
 from tests.doctor.declared import Job, Login, bot, letters, logins, pictures
 
@@ -35,9 +37,7 @@ def test_what_a_table_lacks_is_found_and_added(ill_sql: Ill, planted: str) -> No
     ill_sql.run(change)
     found = ill_sql.problem("schema")
     assert found.what == what
-    assert any(one.skipped and "mended first" in one.note for one in ill_sql.diagnose().checked) or (
-        "lease" in planted
-    )
+    assert any(one.skipped and "mended first" in one.note for one in ill_sql.diagnose().checked) or ("lease" in planted)
     ill_sql.is_cured(found)
 
 
@@ -76,7 +76,7 @@ def test_missing_guards_are_found_and_installed(ill_sql: Ill) -> None:
 
 def test_guards_of_another_declaration_are_found_and_renewed(ill_sql: Ill) -> None:
     """As after a deploy that forgot them."""
-    older = guard_ddl(spec_of(Job), ill_sql.dialect).replace("'DEAD'", "'BURIED'")  # type: ignore[arg-type]
+    older = script(spec_of(Job), dialect=ill_sql.dialect, only="guards").replace("'DEAD'", "'BURIED'")  # type: ignore[arg-type]
     ill_sql.raw.execute(older.encode()) if ill_sql.dialect == "postgres" else ill_sql.raw.executescript(older)
     found = ill_sql.problem("guard")
     assert found.what == "the guards are of another declaration"
@@ -97,9 +97,7 @@ def test_an_enum_that_lacks_a_status_is_found_and_gets_it(ill_postgres: Ill) -> 
     ill_postgres.run("CREATE TYPE \"odd name\" AS ENUM ('pending', 'done', 'expired')")
     ill_postgres.run("DROP INDEX ill_logins_one_open")
     ill_postgres.run('ALTER TABLE ill_logins ALTER COLUMN status TYPE "odd name" USING status::"odd name"')
-    ill_postgres.run(
-        "CREATE UNIQUE INDEX ill_logins_one_open ON ill_logins (owner) WHERE status IN ('pending')"
-    )
+    ill_postgres.run("CREATE UNIQUE INDEX ill_logins_one_open ON ill_logins (owner) WHERE status IN ('pending')")
     found = ill_postgres.problem("schema")
     assert found.what == "the enum of status lacks superseded"
     ill_postgres.is_cured(found)
@@ -123,9 +121,7 @@ def test_a_key_that_is_not_unique_is_found(ill_postgres: Ill) -> None:
 
 def test_moments_that_depend_on_the_session_are_found(ill_postgres: Ill) -> None:
     """Of a delivery and of attempts too, and a fence that is rounded; each with its repair."""
-    change = (
-        "ALTER TABLE ill_pictures ALTER delivering_at TYPE timestamp(0), ALTER delivered_at TYPE timestamp"
-    )
+    change = "ALTER TABLE ill_pictures ALTER delivering_at TYPE timestamp(0), ALTER delivered_at TYPE timestamp"
     ill_postgres.run(change)
     ill_postgres.run("ALTER TABLE ill_logins ALTER began_at TYPE timestamp")
     found = ill_postgres.diagnose().problems
@@ -160,9 +156,7 @@ async def test_an_async_store_is_diagnosed_and_fixed_alike(ill: Ill) -> None:
     assert {one.check for one in done} == (
         {"ttl", "stuck.claim"} if ill.dialect == "redis" else {"index", "schema", "stuck.claim"}
     )
-    assert [one.what for one in left] == (
-        [] if ill.dialect == "redis" else ["table ill_pictures lacks sender"]
-    )
+    assert [one.what for one in left] == ([] if ill.dialect == "redis" else ["table ill_pictures lacks sender"])
 
 
 def test_a_transaction_of_the_callers_stays_the_callers(ill_postgres: Ill) -> None:

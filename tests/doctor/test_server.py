@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from raceproof.doctor import adiagnose, diagnose
-from raceproof.stores.connect import connect
+from raceproof.connect.url import connect
+from raceproof.ops.doctor import adiagnose, diagnose
 from tests.doctor.conftest import Ill
 from tests.doctor.declared import Job
 
@@ -61,9 +61,7 @@ def pooled(url: str) -> Iterator[str]:
 
     def answer(server: socket.socket, client: socket.socket) -> None:
         head = b""
-        while b"Z\x00\x00\x00\x05" not in head and (
-            got := server.recv(4096)
-        ):  # until it is ready for a query
+        while b"Z\x00\x00\x00\x05" not in head and (got := server.recv(4096)):  # until it is ready for a query
             head += got
         place = head.find(b"K\x00\x00\x00\x0c")
         if place >= 0:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, Claim, Store, Turn, attempt_index_ddl, inbox_ddl
-from raceproof.doctor import Problem, Subject, diagnose
-from raceproof.doctor.finding import Repair
-from raceproof.moves.request import key_text
+from raceproof import Claim, SendPermit, Store
+from raceproof.inbox import Arrival
+from raceproof.kernel.keys import key_text
+from raceproof.ops.doctor import Problem, Subject, diagnose
+from raceproof.ops.doctor.finding import Repair
 from tests.cli.test_pasting import KEYS
+from tests.ddl import script
 from tests.doctor import shops
 from tests.doctor.conftest import Ill
 from tests.doctor.shops import Crate, Errand, Parcel, Visit, events, notes, visits
@@ -39,7 +41,11 @@ def shop(ill: Ill) -> Ill:
     if ill.dialect != "redis":
         dialect: Any = ill.dialect
         time = {"postgres": "timestamptz", "sqlite": "text"}[dialect]
-        made = _TABLES.format(time=time) + inbox_ddl(dialect, events) + attempt_index_ddl(visits, dialect)
+        made = (
+            _TABLES.format(time=time)
+            + script(events, dialect=dialect)
+            + script(visits, dialect=dialect, only="indexes")
+        )
         for statement in filter(str.strip, made.split(";")):
             ill.run(statement)
     return ill
@@ -57,9 +63,9 @@ def put(ill: Ill, table: str, key: Iterable[str], **columns: Any) -> None:
 
 def forget(store: Store, key: tuple[str, str]) -> None:
     """Nobody knows whether the note has arrived."""
-    turn = store.take_turn(notes, key)
-    assert isinstance(turn, Turn)
-    store.uncertain(turn)
+    permit = store.begin_delivery(notes, key)
+    assert isinstance(permit, SendPermit)
+    store.uncertain(permit)
 
 
 def found_in(ill: Ill, store: Store, *things: Any) -> tuple[Problem, ...]:
@@ -147,9 +153,7 @@ def test_every_repair_can_be_pasted(shop: Ill, key: tuple[str, str], by_command:
     assert {row["key"] for one in found for row in one.evidence if "key" in row} == {key}
     if by_command:
         flags = ("--app", shops.__name__, "--url", shop.url, "--tenant", TENANT, "--ignore", "guard")
-        told = shop.cli(
-            "doctor", *flags, "--ignore", "schema", "-o", "jsonl", "Parcel", "Crate", "notes", "events"
-        )
+        told = shop.cli("doctor", *flags, "--ignore", "schema", "-o", "jsonl", "Parcel", "Crate", "notes", "events")
         found = tuple(_problem(line) for line in told.stdout.splitlines())
     for one in found:
         shop.paste(one, choice="--not-arrived")

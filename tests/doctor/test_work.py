@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from raceproof import Arrival, Turn
-from raceproof.doctor import diagnose
+from raceproof import SendPermit
+from raceproof.inbox import Arrival
+from raceproof.ops.doctor import diagnose
 from tests.doctor.conftest import Ill
 from tests.doctor.declared import Job, Parcel, letters, logins, pictures
 
@@ -23,9 +24,9 @@ def test_a_healthy_store_has_no_finding(ill: Ill) -> None:
     ill.db.start_attempt(logins, "ann", "a-1")
     ill.db.start_attempt(logins, "ann", "a-2")
     ill.put("ill_pictures", id="p", state="ready")
-    turn = ill.db.take_turn(pictures, "p")
-    assert isinstance(turn, Turn)
-    ill.db.delivered(turn)
+    permit = ill.db.begin_delivery(pictures, "p")
+    assert isinstance(permit, SendPermit)
+    ill.db.delivered(permit)
     ill.db.receive(letters, Arrival("shop", "e-1", b"{}"))
     found = ill.diagnose()
     assert found.problems == ()
@@ -46,7 +47,7 @@ def test_a_lease_that_was_over_long_ago_is_found_and_released(ill: Ill) -> None:
     assert (ill.db.read(Job, "old") or {})["status"] == "QUEUED"
 
 
-def test_rows_out_of_attempts_are_found_and_set_aside(ill: Ill) -> None:
+def test_rows_out_of_attempts_are_found_and_dead_letter(ill: Ill) -> None:
     """A sweep does it, so it is safe."""
     ill.put("ill_jobs", id="tired", status="QUEUED", made_at=1, attempts=3)
     ill.db.offer(Job.work, ["tired"])
@@ -70,14 +71,12 @@ def test_rows_out_of_attempts_without_a_way_out_get_a_move(ill: Ill) -> None:
 
 
 @pytest.mark.parametrize(("ended", "sends_again"), [("--arrived", False), ("--not-arrived", True)])
-def test_a_delivery_whose_end_nobody_knows_is_found_and_resolved(
-    ill: Ill, ended: str, sends_again: bool
-) -> None:
+def test_a_delivery_whose_end_nobody_knows_is_found_and_resolved(ill: Ill, ended: str, sends_again: bool) -> None:
     """Its sender took it long ago. Pasted as it is, the repair assumes nothing: a person chooses the line that is true."""
     ill.put("ill_pictures", id="p-1", state="ready")
-    turn = ill.db.take_turn(pictures, "p-1", by="sender-1", now=LONG_AGO)
-    assert isinstance(turn, Turn)
-    ill.db.sending(turn, now=LONG_AGO)
+    permit = ill.db.begin_delivery(pictures, "p-1", by="sender-1", now=LONG_AGO)
+    assert isinstance(permit, SendPermit)
+    ill.db.sending(permit, now=LONG_AGO)
     found = ill.problem("stuck.delivery")
     assert found.level == "error"
     assert found.evidence[0]["key"] == "p-1"
@@ -87,16 +86,16 @@ def test_a_delivery_whose_end_nobody_knows_is_found_and_resolved(
     assert ill.problem("stuck.delivery").evidence == found.evidence
     (chosen,) = [line.removeprefix("# ") for line in found.repair.text.splitlines() if f" {ended} " in line]
     ill.is_cured(replace(found, repair=replace(found.repair, text=chosen)))
-    assert isinstance(ill.db.take_turn(pictures, "p-1"), Turn) == sends_again
+    assert isinstance(ill.db.begin_delivery(pictures, "p-1"), SendPermit) == sends_again
 
 
 def test_those_under_way_hide_no_delivery_whose_end_nobody_knows(ill: Ill) -> None:
     """However few rows are shown."""
     for key in ("a", "b", "z"):
         ill.put("ill_pictures", id=key, state="ready")
-        turn = ill.db.take_turn(pictures, key)
-    assert isinstance(turn, Turn)
-    ill.db.uncertain(turn)
+        permit = ill.db.begin_delivery(pictures, key)
+    assert isinstance(permit, SendPermit)
+    ill.db.uncertain(permit)
     (found,) = diagnose(ill.db, pictures, limit=1).problems
     assert (found.check, [row["key"] for row in found.evidence]) == ("stuck.delivery", ["z"])
 

@@ -64,9 +64,7 @@ class Program:
 def scenario(program: Program) -> World:
     world = World("program")
     world.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO t VALUES (0, 0), (1, 0)")
-    world.sql(
-        "CREATE TABLE leases (id INTEGER PRIMARY KEY, until INTEGER); INSERT INTO leases VALUES (0, 0), (1, 0)"
-    )
+    world.sql("CREATE TABLE leases (id INTEGER PRIMARY KEY, until INTEGER); INSERT INTO leases VALUES (0, 0), (1, 0)")
     send = world.effect("send")
     for number, actor in enumerate(program.actors):
         _declare(world, f"p{number}", actor, send)
@@ -238,9 +236,7 @@ class Interpreter:
                 for fate in self._fates(state, number, one):
                     used = state.used.plus(fate)
                     if used.within(self._limits):
-                        following = self._perform(
-                            replace(state, current=number, used=used), number, one, fate
-                        )
+                        following = self._perform(replace(state, current=number, used=used), number, one, fate)
                         yield int(deviates) + int(fate is not Fate.DONE), following
         timers = [when for actor in state.actors for when, _ in actor.asleep]
         moments = timers + (list(state.expiries) if anybody else [])
@@ -257,9 +253,7 @@ class Interpreter:
 
     def _op(self, state: _State, number: int, branch: int) -> Op:
         actor = state.actors[number]
-        return (
-            Op("tidy") if actor.life == "tidies" else self._code[number][branch][actor.branches[branch].place]
-        )
+        return Op("tidy") if actor.life == "tidies" else self._code[number][branch][actor.branches[branch].place]
 
     def _fates(self, state: _State, number: int, one: tuple[int, bool]) -> list[Fate]:
         if state.actors[number].life == "new":

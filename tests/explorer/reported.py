@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from enum import StrEnum
 
-from raceproof import History, Lifecycle, move
+from raceproof import Lifecycle, move
+from raceproof.declare import History
 from raceproof.testing.explorer import Connection, Explored, Limits, Verdict, World, explored
 
 HOSTILE = '<script>alert(1)</script>\x1b[31m\n end; # --> \u202e`\'"""\\'
@@ -47,9 +48,7 @@ def moved(world: World) -> None:
         await asyncio.sleep(30)
         await db.move(Job.run, "j1", by="worker", set={"note": HOSTILE * 9})
 
-    world.always(
-        "nothing happens", lambda moment: moment.clock < 0 or HOSTILE if moment.calls("none") else True
-    )
+    world.always("nothing happens", lambda moment: moment.clock < 0 or HOSTILE if moment.calls("none") else True)
 
 
 def hostile(world: World) -> None:
@@ -73,9 +72,7 @@ def fixed(world: World) -> None:
     send = world.effect("send")
 
     async def handle(db: Connection) -> None:
-        if await db.execute(
-            "UPDATE pictures SET status = 'SENT' WHERE id = 'p1' AND status = 'READY' RETURNING id"
-        ):
+        if await db.execute("UPDATE pictures SET status = 'SENT' WHERE id = 'p1' AND status = 'READY' RETURNING id"):
             await send("p1")
 
     world.process(name="callback")(handle)

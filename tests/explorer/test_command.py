@@ -11,8 +11,8 @@ from runpy import run_path
 import pytest
 from click.testing import CliRunner, Result
 
-from raceproof.cli.commands.explore import _progress
-from raceproof.cli.program import program
+from raceproof.ops.cli.commands.explore import _progress
+from raceproof.ops.cli.program import program
 from raceproof.testing.explorer.action import Fate
 from raceproof.testing.explorer.story import FAULTS
 from raceproof.testing.explorer.verdict import Covered, Limits
@@ -211,9 +211,7 @@ def test_a_schedule_belongs_to_one_scenario(cli: Cli, scenarios: str, option: st
     """With several it is not clear which is meant."""
     ended = cli(scenarios, option, "x")
     assert ended.exit_code == 2
-    assert (
-        f"{option} is about one scenario; name one of {scenarios}:calm, {scenarios}:test_rare" in ended.stderr
-    )
+    assert f"{option} is about one scenario; name one of {scenarios}:calm, {scenarios}:test_rare" in ended.stderr
 
 
 def test_a_failing_schedule_is_written_as_a_test(cli: Cli, tmp_path: Path) -> None:
@@ -261,8 +259,8 @@ def test_progress_is_told_on_a_terminal_and_wiped_away(monkeypatch: pytest.Monke
             return True
 
     now = iter([0.0, 0.05, 5.0])
-    monkeypatch.setattr("raceproof.cli.commands.explore._monotonic", lambda: next(now))
-    monkeypatch.setattr("raceproof.cli.commands.explore.get_terminal_size", lambda: Size())
+    monkeypatch.setattr("raceproof.ops.cli.commands.explore._monotonic", lambda: next(now))
+    monkeypatch.setattr("raceproof.ops.cli.commands.explore.get_terminal_size", lambda: Size())
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with _progress("scenario", Limits(seconds=10)) as tell:

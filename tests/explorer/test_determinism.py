@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raceproof import Claim, Delivery, Lifecycle, Worker, claim, move
-from raceproof.errors import CallError
+from raceproof import Claim, Delivery, Lifecycle, Worker, claimable, move
+from raceproof.kernel.errors import CallError
 from raceproof.testing.explorer import Connection, Explorer, Limits, World
 from raceproof.testing.explorer.action import WAIT, Action, Fate, parsed, written
 from tests.explorer.worlds import post
@@ -27,23 +27,25 @@ class Status(StrEnum):
     DEAD = "DEAD"
 
 
-class Job(
-    Lifecycle[Status], table="jobs", key="job_id", terminal=(Status.DONE, Status.DEAD), history="job_moves"
-):
+class Job(Lifecycle[Status], table="jobs", key="job_id", terminal=(Status.DONE, Status.DEAD), history="job_moves"):
     start = move(Status.QUEUED, to=Status.RUNNING)
     requeue = move(Status.RUNNING, to=Status.QUEUED)
     finish = move(Status.RUNNING, to=Status.DONE, sets="result")
     give_up = move(Status.QUEUED, Status.RUNNING, to=Status.DEAD)
-    work = claim(
-        start, lease=30, attempts="attempts", cap=3, after="rests_until", back=requeue, exhausted=give_up
+    work = claimable(
+        start,
+        lease=30,
+        attempts="attempts",
+        max_attempts=3,
+        not_before="rests_until",
+        back=requeue,
+        dead_letter=give_up,
     )
 
 
 def naive(world: World) -> None:
     """Two processes that send before they write it down."""
-    world.sql(
-        "CREATE TABLE pictures (id TEXT PRIMARY KEY, sent INTEGER); INSERT INTO pictures VALUES ('p', 0)"
-    )
+    world.sql("CREATE TABLE pictures (id TEXT PRIMARY KEY, sent INTEGER); INSERT INTO pictures VALUES ('p', 0)")
     send = world.effect("send")
 
     async def sends(db: Connection) -> None:
@@ -66,9 +68,7 @@ def claims(world: World) -> None:
             await db.move(Job.finish, held, set={"result": "ok"})
 
     world.process(name="worker", times=2)(works)
-    world.always(
-        "done once", lambda moment: len([1 for _, event in moment.told if event.outcome == "moved"]) < 2
-    )
+    world.always("done once", lambda moment: len([1 for _, event in moment.told if event.outcome == "moved"]) < 2)
 
 
 def workers(world: World) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from raceproof import Delivery
-from raceproof.errors import CallError
+from raceproof.kernel.errors import CallError
 from raceproof.testing.explorer import (
     Connection,
     EffectRefused,

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import events, identity
-from raceproof.errors import CallError
+from raceproof.kernel import events, identity
+from raceproof.kernel.errors import CallError
 from raceproof.testing.explorer import Connection, Explorer
 from raceproof.testing.explorer.on_sqlite import SqliteGround
 from raceproof.testing.explorer.virtual import EPOCH

@@ -14,9 +14,7 @@ def cells(table: str) -> list[list[str]]:
     """The lines of a table, each cut where the columns begin."""
     lines = table.splitlines()
     rule = next(number for number, line in enumerate(lines) if line.startswith("────"))
-    starts = [
-        place for place, one in enumerate(lines[rule]) if one == "─" and lines[rule][place - 1 : place] != "─"
-    ]
+    starts = [place for place, one in enumerate(lines[rule]) if one == "─" and lines[rule][place - 1 : place] != "─"]
     body = lines[rule - 1 : lines.index("", rule)]
     return [[line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)] for line in body]
 
@@ -57,9 +55,7 @@ def test_a_start_is_told_with_the_operation_that_follows() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "fate", [fate for fate in Fate if fate is not Fate.DONE], ids=lambda fate: fate.value
-)
+@pytest.mark.parametrize("fate", [fate for fate in Fate if fate is not Fate.DONE], ids=lambda fate: fate.value)
 def test_a_fault_is_seen_at_its_step(fate: Fate) -> None:
     """Just once, and in the column of the process that it hits."""
     table = cells(text(replayed(naive, f"callback callback:{fate.value}"), width=160))

@@ -95,9 +95,7 @@ def leased(taken: str, over: str) -> World:
 
     async def worker(db: Connection) -> None:
         for _ in range(2):
-            if await db.execute(
-                f"UPDATE jobs SET until = {taken} WHERE until IS NULL OR {over} RETURNING id"
-            ):
+            if await db.execute(f"UPDATE jobs SET until = {taken} WHERE until IS NULL OR {over} RETURNING id"):
                 await send("j")
                 return
 

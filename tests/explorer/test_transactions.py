@@ -2,7 +2,7 @@
 
 import pytest
 
-from raceproof.errors import CallError
+from raceproof.kernel.errors import CallError
 from raceproof.testing.explorer import Connection, World
 from tests.explorer.worlds import TABLE, explored, replayed, world_with
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
-from raceproof import Delivery, Lifecycle, NotSent, claim, move
+from raceproof import Delivery, Lifecycle, claimable, move
+from raceproof.deliveries import NotSent
 from raceproof.testing.explorer import Connection, Effect, EffectRefused, Explorer, Limits, Verdict, World
 
 TABLE = "CREATE TABLE t (id TEXT PRIMARY KEY, n INTEGER); INSERT INTO t VALUES ('a', 0), ('b', 0)"
@@ -72,8 +73,8 @@ def explored(world: World, deviations: int = 2, **limits: Any) -> Verdict:
 
 async def post(db: Connection, letters: Delivery, send: Effect) -> None:
     """Send letter x once, and tell what was refused as not sent."""
-    async with db.deliver_once(letters, "x") as turn:
-        if turn.won:
+    async with db.deliver_once(letters, "x") as permit:
+        if permit.won:
             try:
                 await send("x")
             except EffectRefused as error:
@@ -90,4 +91,4 @@ class Job(Lifecycle[Status], table="jobs", key="job_id", history="job_moves"):
     start = move(Status.QUEUED, to=Status.RUNNING)
     requeue = move(Status.RUNNING, to=Status.QUEUED)
     finish = move(Status.RUNNING, to=Status.DONE)
-    work = claim(start, lease=30, back=requeue)
+    work = claimable(start, lease=30, back=requeue)

@@ -10,7 +10,8 @@ import psycopg
 import redis
 import redis.asyncio
 
-from raceproof import AsyncStore, Spec, Store, bind, connect
+from raceproof import AsyncStore, Store, bind, connect
+from raceproof.declare import Spec
 from raceproof.testing import Proxy
 from tests.contract.grounds import Caller, Ground, PostgresGround, RedisGround
 from tests.contract.orders import orders

@@ -12,7 +12,8 @@ import pytest
 import redis
 import redis.asyncio
 
-from raceproof import AsyncStore, Moved, Spec, bind, connect
+from raceproof import AsyncStore, Moved, bind, connect
+from raceproof.declare import Spec
 from tests.contract.grounds import Caller, Ground, asked_ground, open_ground
 from tests.contract.orders import orders
 from tests.faults.fix_cancel import cancelled_at
@@ -85,9 +86,7 @@ async def test_a_call_that_sends_its_script_whole_can_be_cancelled_at_every_poin
         if client == "connect":
             store = await stack.enter_async_context(connect(valkey_server.url))
         else:
-            own = redis.asyncio.Redis.from_url(
-                valkey_server.url, single_connection_client=client == "one-connection"
-            )
+            own = redis.asyncio.Redis.from_url(valkey_server.url, single_connection_client=client == "one-connection")
             store = bind(await stack.enter_async_context(own))
         order = orders()
         for suspension in range(1, 200):

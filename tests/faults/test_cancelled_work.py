@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, AsyncStore, Delivery, Leading, Started, Turn
+from raceproof import AsyncStore, Delivery, LeaseGranted, SendPermit, Started
+from raceproof.inbox import Arrival
 from tests.contract.grounds import Ground, asked_ground
 from tests.contract.jobs import jobs, put
 from tests.contract.noon import NOON, after
@@ -92,9 +93,7 @@ async def test_a_cancelled_end_is_whole_or_nothing(ground: Ground, how: str) -> 
     db = store_of(ground)
     calls: dict[str, Any] = {
         "finish": lambda mine: db.move_many(finish, mine, now=after(1)),
-        "finish each": lambda mine: db.move_many(
-            finish, {one: {"result": one.key} for one in mine}, now=after(1)
-        ),
+        "finish each": lambda mine: db.move_many(finish, {one: {"result": one.key} for one in mine}, now=after(1)),
         "renew": lambda mine: db.renew(mine, now=after(1)),
         "release": lambda mine: db.release(mine, now=after(1)),
         "fail": lambda mine: db.fail(mine, delay=0.0, now=after(1)),
@@ -139,25 +138,21 @@ async def test_what_is_held_is_sent_once_wherever_its_sender_is_cancelled(ground
             assert ground.get(spec, "a")["delivered_at"] is not None
 
 
-async def send(
-    ground: Ground, delivery: Delivery, sent: list[str], now: datetime, renew: bool = False
-) -> None:
+async def send(ground: Ground, delivery: Delivery, sent: list[str], now: datetime, renew: bool = False) -> None:
     """A send that takes a while, in which the turn may be begun anew; what is sent for sure is in `sent` twice."""
     db = store_of(ground)
-    async with db.deliver_once(delivery, "a", now=now) as turn:
-        if isinstance(turn, Turn):
-            sent.append(turn.intent)
-            await db.take_turn(delivery, "nobody")
+    async with db.deliver_once(delivery, "a", now=now) as permit:
+        if isinstance(permit, SendPermit):
+            sent.append(permit.idempotency_key)
+            await db.begin_delivery(delivery, "nobody")
             if renew:
                 with suppress(asyncio.CancelledError):
-                    await db.sending(turn, now=now)
-            sent.append(turn.intent)
+                    await db.sending(permit, now=now)
+            sent.append(permit.idempotency_key)
 
 
 @pytest.mark.parametrize("renew", [False, True], ids=["short", "renewed"])
-async def test_what_was_sent_for_sure_is_marked_wherever_its_sender_is_cancelled(
-    ground: Ground, renew: bool
-) -> None:
+async def test_what_was_sent_for_sure_is_marked_wherever_its_sender_is_cancelled(ground: Ground, renew: bool) -> None:
     """In the mark itself, or in a renewal before it: the one who knows writes it down, so nobody sends again."""
     points = Points()
     for _ in points:
@@ -216,7 +211,7 @@ async def test_a_cancelled_event_can_be_brought_again_and_is_worked_on_once(grou
         assert await ground.db.claim(inbox.work, 10) == []
 
 
-@pytest.mark.parametrize("how", ["lead", "keep_leading", "step_down"])
+@pytest.mark.parametrize("how", ["lead", "renew_lease", "release_lease"])
 async def test_a_cancelled_question_about_a_lease_leaves_one_leader(ground: Ground, how: str) -> None:
     """Whatever came of it, the next epoch is greater, and the old one is refused."""
     points = Points()
@@ -225,15 +220,15 @@ async def test_a_cancelled_question_about_a_lease_leaves_one_leader(ground: Grou
         lease = a_lease(ground)
         ann: Any = None
         if how == "lead":
-            await points.cancel(db.lead(lease, "ann", now=NOON))
+            await points.cancel(db.acquire_lease(lease, "ann", now=NOON))
         else:
-            ann = (await db.lead(lease, "ann", now=NOON)).must()
+            ann = (await db.acquire_lease(lease, "ann", now=NOON)).must()
             await points.cancel(getattr(db, how)(ann, now=after(1)))
-        bob = await db.lead(lease, "bob", now=after(2))
-        if not isinstance(bob, Leading):
-            assert bob.outcome == "led"
-            bob = await db.lead(lease, "bob", now=after(32))
-        assert isinstance(bob, Leading)
+        bob = await db.acquire_lease(lease, "bob", now=after(2))
+        if not isinstance(bob, LeaseGranted):
+            assert bob.outcome == "held by another"
+            bob = await db.acquire_lease(lease, "bob", now=after(32))
+        assert isinstance(bob, LeaseGranted)
         if ann is not None:
             assert bob.epoch > ann.epoch
-            assert (await db.keep_leading(ann, now=after(33))).outcome == "led"
+            assert (await db.renew_lease(ann, now=after(33))).outcome == "held by another"

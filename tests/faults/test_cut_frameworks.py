@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from raceproof import Moved, Spec, Unknown, bind
+from raceproof import Moved, Unknown, bind
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, Proxy
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders
@@ -49,9 +50,7 @@ async def check(ground: PostgresGround, order: Spec[str], db: Caller, proxy: Pro
     assert again.replayed
 
 
-async def test_django_tells_that_it_does_not_know(
-    ground: PostgresGround, django: Django, proxy: Proxy
-) -> None:
+async def test_django_tells_that_it_does_not_know(ground: PostgresGround, django: Django, proxy: Proxy) -> None:
     """Outside of atomic()."""
     await check(ground, prepared(ground), Caller(django.store), proxy)
 
@@ -67,21 +66,15 @@ async def test_django_loses_the_whole_block(ground: PostgresGround, django: Djan
     assert [ground.get(order, key)["status"] for key in ("warm", "a")] == ["NEW", "NEW"]
 
 
-async def test_sqlalchemy_in_autocommit_tells_that_it_does_not_know(
-    ground: PostgresGround, proxy: Proxy
-) -> None:
+async def test_sqlalchemy_in_autocommit_tells_that_it_does_not_know(ground: PostgresGround, proxy: Proxy) -> None:
     """A sync connection with isolation level AUTOCOMMIT."""
-    engine = create_engine(
-        proxy.url.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT"
-    )
+    engine = create_engine(proxy.url.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         await check(ground, prepared(ground), Caller(bind(connection)), proxy)
     engine.dispose()
 
 
-async def test_async_sqlalchemy_in_autocommit_tells_that_it_does_not_know(
-    ground: PostgresGround, proxy: Proxy
-) -> None:
+async def test_async_sqlalchemy_in_autocommit_tells_that_it_does_not_know(ground: PostgresGround, proxy: Proxy) -> None:
     """The same with asyncpg below."""
     engine = create_async_engine(
         proxy.url.replace("postgresql://", "postgresql+asyncpg://"), isolation_level="AUTOCOMMIT"

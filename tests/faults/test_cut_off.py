@@ -8,7 +8,8 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Event, Moved, Unknown, subscribed
+from raceproof import Moved, Unknown
+from raceproof.kernel.events import Event, subscribed
 from tests.faults.fix_cut import BOUND, CONNECT, POSTGRES, REDIS, Faulty
 from tests.fix_told import says_nothing_was_kept, told
 

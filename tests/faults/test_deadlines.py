@@ -10,7 +10,8 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Spec, bind, connect
+from raceproof import bind, connect
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, ValkeyServer, postgres, valkey
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders
@@ -54,9 +55,7 @@ def prepared(server: PostgresServer) -> Spec[str]:
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-async def test_a_call_to_a_frozen_server_is_unknown_and_the_store_recovers(
-    mortal: PostgresServer, kind: str
-) -> None:
+async def test_a_call_to_a_frozen_server_is_unknown_and_the_store_recovers(mortal: PostgresServer, kind: str) -> None:
     """The first call may have committed; those after it end as well, and afterwards all of them can be asked again."""
     order = prepared(mortal)
     connecting = connect(mortal.url, connect_timeout=SOON, command_timeout=SOON)
@@ -126,9 +125,7 @@ async def test_a_host_that_hangs_does_not_hide_the_next_one(
     try:
         async with asyncio.timeout(DEADLINE):
             connecting = connect(url, connect_timeout=SOON)
-            store = Caller(
-                await asyncio.to_thread(connecting.open) if kind == "sync" else await connecting.aopen()
-            )
+            store = Caller(await asyncio.to_thread(connecting.open) if kind == "sync" else await connecting.aopen())
             assert (await store.move(order.moves["pack"], KEYS[0])).outcome == "moved"
             await store.close()
     finally:
@@ -158,7 +155,7 @@ async def test_threads_do_not_queue_for_ever_behind_a_call_that_waits(
     order = prepared(postgres_server)
     with psycopg.connect(postgres_server.url, autocommit=True) as beside:
         with connect(postgres_server.url, command_timeout=None) as db:
-            db._driver._patience = SOON  # type: ignore[attr-defined]
+            db.driver._patience = SOON  # type: ignore[attr-defined]
             with psycopg.connect(postgres_server.url) as rival:
                 rival.execute(f"SELECT 1 FROM {order.table} WHERE order_id = 'k0' FOR UPDATE".encode())
                 first = asyncio.create_task(asyncio.to_thread(db.move, order.moves["pack"], "k0"))
@@ -175,7 +172,7 @@ async def test_calls_do_not_queue_for_ever_behind_those_that_wait(postgres_serve
     order = prepared(postgres_server)
     with psycopg.connect(postgres_server.url, autocommit=True) as beside:
         async with connect(postgres_server.url, command_timeout=None) as db:
-            db._driver._patience = SOON  # type: ignore[attr-defined]
+            db.driver._patience = SOON  # type: ignore[attr-defined]
             with psycopg.connect(postgres_server.url) as rival:
                 rival.execute(f"SELECT 1 FROM {order.table} WHERE order_id = 'k0' FOR UPDATE".encode())
                 calls = [db.move(order.moves["pack"], "k0", call=f"call {number}") for number in range(4)]
@@ -195,7 +192,7 @@ async def test_calls_do_not_queue_for_ever_for_the_connection_to_valkey(valkey_s
     with redis.Redis.from_url(valkey_server.url) as beside:
         beside.hset(f"{order.table}:a", mapping={"status": "NEW", "rev": 0})
     async with connect(valkey_server.url, command_timeout=SOON) as db:
-        async with db._driver._lock:  # type: ignore[attr-defined]
+        async with db.driver._lock:  # type: ignore[attr-defined]
             async with asyncio.timeout(DEADLINE):
                 with pytest.raises(TimeoutError, match="nothing was sent"):
                     await db.move(order.moves["pack"], "a")

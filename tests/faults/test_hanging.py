@@ -15,7 +15,8 @@ import pytest
 import redis
 import redis.asyncio
 
-from raceproof import AsyncStore, Spec, bind, connect
+from raceproof import AsyncStore, bind, connect
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, ValkeyServer
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders
@@ -74,9 +75,7 @@ class Shop:
 
 
 @pytest.mark.parametrize("how", ["alone", "together", "searching"])
-async def test_who_gives_up_on_a_dead_connection_leaves_it_to_nobody(
-    postgres_server: PostgresServer, how: str
-) -> None:
+async def test_who_gives_up_on_a_dead_connection_leaves_it_to_nobody(postgres_server: PostgresServer, how: str) -> None:
     """The next call has a connection that answers, also where calls share one."""
     name = f"hanging-{next(_names)}"
     async with connect(postgres_server.url, server_settings={"application_name": name}) as db:

@@ -82,9 +82,7 @@ async def test_offers_are_heard_again_when_the_server_has_room_for_one_who_liste
             await ear.hears()
             beside = psycopg.connect(server.url, autocommit=True)
             others = []
-            beside.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
-            )
+            beside.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
             with suppress(psycopg.OperationalError):
                 while True:
                     others.append(psycopg.connect(server.url))

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Moved, Spec, Store, Unknown, connect
+from raceproof import Moved, Store, Unknown, connect
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, Server, ValkeyServer, postgres, valkey
 from tests.contract.grounds import Caller, Ground, PostgresGround, RedisGround
 from tests.contract.orders import orders
@@ -188,7 +189,7 @@ def test_ctrl_c_in_the_middle_of_a_statement_costs_a_connection_and_no_more(
         ground = PostgresGround(Caller(db), run)
         ground.table(order)
         ground.put(order, "a", "NEW")
-        driver: Any = db._driver
+        driver: Any = db.driver
         for call in (None, "once"):
             assert db.read(order, "a")  # on a connection that works
             sent: list[str] = []

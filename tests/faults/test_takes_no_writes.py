@@ -9,19 +9,9 @@ import pytest
 import redis
 import redis.asyncio
 
-from raceproof import (
-    Arrival,
-    Attempts,
-    Delivery,
-    Inbox,
-    Lease,
-    Lifecycle,
-    StoreUnavailable,
-    Worker,
-    bind,
-    connect,
-)
-from raceproof.statement import watch_failures
+from raceproof import Attempts, Delivery, Inbox, Lease, Lifecycle, StoreUnavailable, Worker, bind, connect
+from raceproof.inbox import Arrival
+from raceproof.kernel.statement import watch_failures
 from raceproof.testing import ValkeyServer, valkey
 from tests.contract.grounds import Caller, RedisGround
 from tests.contract.jobs import jobs, put
@@ -95,9 +85,9 @@ def calls(db: Caller, job: Any, claim: Any) -> dict[str, Callable[[], Any]]:
         "release": lambda: db.release(claim, now=after(1)),
         "fail": lambda: db.fail(claim, now=after(1)),
         "finish": lambda: db.move(job.moves["finish"], claim, now=after(1)),
-        "take_turn": lambda: db.take_turn(PICTURE, "p"),
+        "begin_delivery": lambda: db.begin_delivery(PICTURE, "p"),
         "start_attempt": lambda: db.start_attempt(LOGINS, "ann", "l-1"),
-        "lead": lambda: db.lead(lease, "ann"),
+        "lead": lambda: db.acquire_lease(lease, "ann"),
         "receive": lambda: db.receive(EVENTS, Arrival("stripe", "e-1", b"{}")),
     }
 
@@ -128,9 +118,7 @@ async def test_every_call_says_so_and_the_same_store_goes_on_afterwards(
                     said = str(failure.value)
                     assert trouble in said, (name, said)
                     assert "primary" in said or "memory" in said
-                    assert not any(
-                        "raceproof verify" in note for note in getattr(failure.value, "__notes__", ())
-                    )
+                    assert not any("raceproof verify" in note for note in getattr(failure.value, "__notes__", ()))
             finally:
                 TROUBLES[trouble](admin, False)
             assert {key: ground.get(job, key) for key in "abc"} == before

@@ -4,19 +4,9 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
-from raceproof import (
-    Backoff,
-    Columns,
-    History,
-    Inbox,
-    Lease,
-    Lifecycle,
-    Marker,
-    Timestamp,
-    claim,
-    column,
-    move,
-)
+from raceproof import Backoff, Inbox, Lease, Lifecycle, claimable, column, move
+from raceproof.claims import ClaimColumns, TextMarker, TimestampClaim
+from raceproof.declare import History
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "examples"))
 
@@ -43,17 +33,17 @@ class Podcast(Lifecycle[Stage], table="podcasts", key="id"):
     ready = move(Stage.BUSY, Stage.NEW, to=Stage.READY, sets="summary")
     give_up = move(Stage.NEW, Stage.BUSY, to=Stage.GONE)
 
-    send = claim(
+    send = claimable(
         start,
         lease=300,
-        form=Timestamp("sending_at"),
+        form=TimestampClaim("sending_at"),
         attempts="tries",
-        cap=5,
+        max_attempts=5,
         back=back,
-        exhausted=give_up,
+        dead_letter=give_up,
     )
-    describe = claim(start, lease=3600, form=Marker("ai_error", "AI_DESC"), back=back)
-    vet = claim(at=[Stage.NEW], lease=60, form=Columns("vetted_by", "vetted_until", "vet_fence"))
+    describe = claimable(start, lease=3600, form=TextMarker("ai_error", "AI_DESC"), back=back)
+    vet = claimable(at=[Stage.NEW], lease=60, form=ClaimColumns("vetted_by", "vetted_until", "vet_fence"))
 
 
 class Parcel(
@@ -72,18 +62,18 @@ class Parcel(
     ready = move(Stage.BUSY, Stage.NEW, to=Stage.READY, sets=("weight", "note"), stamp="ready_at")
     give_up = move(Stage.NEW, Stage.BUSY, to=Stage.GONE, stamp="gone_at")
 
-    pack = claim(
+    pack = claimable(
         start,
         lease=45,
         order_by=("due", "weight"),
-        serial="lane",
+        ordering_key="lane",
         where=(column("weight").is_not_null(), column("lane") != "closed"),
         attempts="tries",
-        cap=4,
-        after="rests_until",
+        max_attempts=4,
+        not_before="rests_until",
         backoff=Backoff(2, 60),
         back=back,
-        exhausted=give_up,
+        dead_letter=give_up,
     )
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import psycopg
 import redis
 
-from raceproof import Store, attempt_index_ddl, bind, claim_index_ddl, ddl, guard_ddl, inbox_ddl, lease_ddl
+from raceproof import Lease, Store, bind, ddl
 from raceproof.testing import PostgresServer, postgres, valkey
+from tests.ddl import script
 from tests.golden.declarations import Command, Job, Login, Parcel, Podcast, bot, inbox, logins
 from tests.golden.scenes import SCENES, Put
 
@@ -45,7 +46,7 @@ class Recorder:
     """Listens to what a store sends."""
 
     def __init__(self, db: Store) -> None:
-        driver: Any = db._driver
+        driver: Any = db.driver
         self.heard: list[Any] = []
         execute = driver.execute
 
@@ -85,16 +86,12 @@ def _plain(text: str) -> str:
 def schema(dialect: Any) -> str:
     """All DDL of one dialect."""
     parts = [
-        *(
-            statement
-            for one in (Command, Job, Login, Parcel, Podcast)
-            for statement in ddl(one.spec, dialect=dialect)
-        ),
-        *(guard_ddl(one.spec, dialect) for one in (Command, Parcel)),
-        *(claim_index_ddl(one, dialect) for one in (Job.work, Parcel.pack, Podcast.vet)),
-        attempt_index_ddl(logins, dialect),
-        lease_ddl(dialect, bot.table),
-        inbox_ddl(dialect, inbox),
+        *(statement for one in (Command, Job, Login, Parcel, Podcast) for statement in ddl(one.spec, dialect=dialect)),
+        *(script(one.spec, dialect=dialect, only="guards") for one in (Command, Parcel)),
+        *(script(one, dialect=dialect, only="indexes") for one in (Job.work, Parcel.pack, Podcast.vet)),
+        script(logins, dialect=dialect, only="indexes"),
+        script(Lease("any", table=bot.table), dialect=dialect),
+        script(inbox, dialect=dialect),
     ]
     return _plain("\n\n".join(part.strip() for part in parts if part.strip()) + "\n")
 
@@ -150,13 +147,12 @@ def on_valkey(url: str) -> Iterator[tuple[Callable[[], Store], Put]]:
 
 
 def _create(run: Callable[[str], object], dialect: Any) -> None:
-    from raceproof.schema import history_ddl
 
     for one in (Command, Parcel):
-        run(history_ddl(one.spec, dialect))
-    run(attempt_index_ddl(logins, dialect))
-    run(lease_ddl(dialect, bot.table))
-    run(inbox_ddl(dialect, inbox))
+        run(script(one.spec, dialect=dialect, only="tables"))
+    run(script(logins, dialect=dialect, only="indexes"))
+    run(script(Lease("any", table=bot.table), dialect=dialect))
+    run(script(inbox, dialect=dialect))
 
 
 def all_texts(newest: PostgresServer, older: PostgresServer, valkey_url: str) -> dict[str, str]:

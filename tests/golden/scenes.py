@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from raceproof import Arrival, Store, column, sql
+from raceproof import Store, column, sql
+from raceproof.inbox import Arrival
+from raceproof.ops.verify import verify
 from tests.golden.declarations import (
     Command,
     Job,
@@ -63,9 +65,7 @@ def commands(db: Any, put: Put) -> Scene:
     )
     yield (
         "move_many of what matches",
-        lambda: db.move_many(
-            Command.fail_sending, where=column("error").is_null(), set={"error": "z"}, limit=10
-        ),
+        lambda: db.move_many(Command.fail_sending, where=column("error").is_null(), set={"error": "z"}, limit=10),
     )
     yield "read", lambda: db.read(Command, "c0")
     yield "history", lambda: db.history(Command, "c0")
@@ -74,7 +74,7 @@ def commands(db: Any, put: Put) -> Scene:
             "move with a fragment",
             lambda: db.move(Command.fail, "c6", set={"error": "x"}, where=sql("t.rev < {most}", most=9)),
         )
-        yield "verify", lambda: db.verify(Command)
+        yield "verify", lambda: verify(db, Command)
 
 
 def jobs(db: Any, put: Put) -> Scene:
@@ -110,8 +110,8 @@ def jobs(db: Any, put: Put) -> Scene:
     yield "finish many of one claim", lambda: db.move_many(Job.finish, same)
     rest = db.claim(Job.work, 2, by="eve", now=after(300))
     yield "finish many with columns", lambda: db.move_many(Job.finish, {one: {"result": "r"} for one in rest})
-    for turn in range(3):
-        db.claim(Job.work, 9, by="eve", now=after(1000 * (turn + 1)))
+    for permit in range(3):
+        db.claim(Job.work, 9, by="eve", now=after(1000 * (permit + 1)))
     yield "claim, with rows out of attempts", lambda: db.claim(Job.work, 9, by="eve", now=after(9000))
     put("jobs", job_id="k", status="RUNNING", made_at=9, attempts=0)
     yield "move of a row by key", lambda: db.move(Job.finish, "k")
@@ -184,8 +184,8 @@ def parcels(db: Any, put: Put) -> Scene:
     yield "give up many by key", lambda: db.move_many(Parcel.give_up, [("d", 4), ("d", 5)])
     yield "give up what matches", lambda: db.move_many(Parcel.give_up, where=column("weight") > 99)
     yield (
-        "set aside",
-        lambda: [db.claim(Parcel.pack, 9, by="eve", now=after(1000 * turn)) for turn in range(1, 7)],
+        "dead-lettered",
+        lambda: [db.claim(Parcel.pack, 9, by="eve", now=after(1000 * permit)) for permit in range(1, 7)],
     )
     yield "claims", lambda: db.claims(Parcel.pack)
     yield "read", lambda: db.read(Parcel, ("d", 1))
@@ -200,29 +200,29 @@ def pictures(db: Any, put: Put) -> Scene:
         yield from _of_delivery(db, delivery)
     yield (
         "reserve the turn of a receipt",
-        lambda: db.take_turn(receipt, "receipt4", by="ann", reserve=True, now=NOON),
+        lambda: db.begin_delivery(receipt, "receipt4", by="ann", reserve=True, now=NOON),
     )
 
 
 def _of_delivery(db: Any, delivery: Any) -> Scene:
-    turns: list[Any] = []
+    permits: list[Any] = []
     name = delivery.name
 
     def take() -> None:
-        turns.extend(db.take_turn(delivery, f"{name}{number}", by="ann", now=NOON) for number in range(4))
+        permits.extend(db.begin_delivery(delivery, f"{name}{number}", by="ann", now=NOON) for number in range(4))
 
     yield f"take the turn of a {name}", take
     yield (
         f"take the turn of a {name} by the store's clock, returning",
-        lambda: db.take_turn(delivery, f"{name}5", by="ann", returning=["made_at"]),
+        lambda: db.begin_delivery(delivery, f"{name}5", by="ann", returning=["made_at"]),
     )
-    yield f"no turn of a {name}", lambda: db.take_turn(delivery, f"{name}0", by="bob", now=NOON)
-    yield f"no {name}", lambda: db.take_turn(delivery, "none", by="bob")
-    yield f"sending a {name}", lambda: db.sending(turns[0], now=after(1))
-    yield f"delivered a {name}", lambda: db.delivered(turns[0], now=after(2))
-    yield f"delivered a {name} by the store's clock", lambda: db.delivered(turns[1])
-    yield f"not sent a {name}", lambda: db.not_sent(turns[2], "broken")
-    yield f"uncertain about a {name}", lambda: db.uncertain(turns[3], "timeout")
+    yield f"no turn of a {name}", lambda: db.begin_delivery(delivery, f"{name}0", by="bob", now=NOON)
+    yield f"no {name}", lambda: db.begin_delivery(delivery, "none", by="bob")
+    yield f"sending a {name}", lambda: db.sending(permits[0], now=after(1))
+    yield f"delivered a {name}", lambda: db.delivered(permits[0], now=after(2))
+    yield f"delivered a {name} by the store's clock", lambda: db.delivered(permits[1])
+    yield f"not sent a {name}", lambda: db.not_sent(permits[2], "broken")
+    yield f"uncertain about a {name}", lambda: db.uncertain(permits[3], "timeout")
     yield (
         f"a {name} arrived",
         lambda: db.resolve(delivery, f"{name}3", arrived=True, by="eve", now=after(999)),
@@ -247,18 +247,18 @@ def attempts(db: Any, put: Put) -> Scene:
 def leases(db: Any, put: Put) -> Scene:
     """One holder at a time."""
     held: list[Any] = []
-    yield "lead", lambda: held.append(db.lead(bot, "ann", now=NOON))
-    yield "lead by the store's clock", lambda: held.append(db.lead(bot, "ann"))
-    yield "lead, refused", lambda: db.lead(bot, "bob")
-    yield "keep leading", lambda: db.keep_leading(held[-1])
-    yield "keep leading at a given time", lambda: db.keep_leading(held[0], now=after(1))
-    yield "led by", lambda: db.led_by(bot)
-    guard = db.leading_guard(held[-1])
+    yield "lead", lambda: held.append(db.acquire_lease(bot, "ann", now=NOON))
+    yield "lead by the store's clock", lambda: held.append(db.acquire_lease(bot, "ann"))
+    yield "lead, refused", lambda: db.acquire_lease(bot, "bob")
+    yield "keep leading", lambda: db.renew_lease(held[-1])
+    yield "keep leading at a given time", lambda: db.renew_lease(held[0], now=after(1))
+    yield "led by", lambda: db.lease_holder(bot)
+    guard = db.lease_guard(held[-1])
     put("jobs", job_id="led", status="RUNNING", made_at=1, attempts=0)
     yield "a move guarded by the epoch", lambda: db.move(Job.finish, "led", where=guard)
     yield "a claim guarded by the epoch", lambda: db.claim(Job.work, 1, where=guard)
-    yield "step down", lambda: db.step_down(held[-1])
-    yield "step down at a given time", lambda: db.step_down(held[0], now=after(1))
+    yield "step down", lambda: db.release_lease(held[-1])
+    yield "step down at a given time", lambda: db.release_lease(held[0], now=after(1))
 
 
 def events(db: Any, put: Put) -> Scene:

@@ -6,10 +6,12 @@ from typing import Any
 
 import psycopg
 
-from raceproof import Lifecycle, Spec, Store, bind
-from raceproof.guard import drop_ddl, drop_statements, guard_ddl
+from raceproof import Lifecycle, Store, bind
+from raceproof.declare import Spec
+from raceproof.schema.guards import drop_statements
 from tests.contract.grounds import Caller, PostgresGround, SqlGround, SqliteGround
 from tests.contract.orders import DECLARATION, orders
+from tests.ddl import script
 
 Rows = list[tuple[Any, ...]]
 STATUSES: tuple[str, ...] = tuple(DECLARATION["statuses"])
@@ -37,11 +39,11 @@ class Guarded:
         return order
 
     def install(self, order: Spec[str]) -> Spec[str]:
-        self.script(guard_ddl(order, self.dialect))
+        self.script(script(order, dialect=self.dialect, only="guards"))
         return order
 
     def drop(self, order: Spec[str]) -> None:
-        self.script(drop_ddl(order, self.dialect))
+        self.script(script(order, dialect=self.dialect, drop_guards=True))
 
     def drop_triggers(self, order: Spec[str]) -> None:
         """As a migration does it that knows nothing of us: what does not hang on the table stays."""

@@ -6,9 +6,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Lifecycle, Moved, Spec
-from raceproof.guard import guard_name
-from raceproof.quoting import identifier, qualified, split_qualified
+from raceproof import Lifecycle, Moved
+from raceproof.declare import Spec
+from raceproof.kernel.quoting import identifier, qualified, split_qualified
+from raceproof.ops.verify import verify
+from raceproof.schema.guards import guard_name
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
 from tests.contract.orders import DECLARATION, orders
@@ -58,9 +60,7 @@ def test_another_trigger_cannot_slip_past(on_postgres: GuardedPostgres, name: st
     """It changes the status in a statement that does not name it, whatever it is called."""
     order = on_postgres.guarded()
     on_postgres.run(CHANGE_STATUS)
-    on_postgres.run(
-        f'CREATE TRIGGER "{name}" BEFORE UPDATE ON {order.table} FOR EACH ROW EXECUTE FUNCTION sneak()'
-    )
+    on_postgres.run(f'CREATE TRIGGER "{name}" BEFORE UPDATE ON {order.table} FOR EACH ROW EXECUTE FUNCTION sneak()')
     with pytest.raises(on_postgres.Refusal):
         on_postgres.run(f"UPDATE {order.table} SET packer = 'x' WHERE order_id = 'at-NEW'")
     assert on_postgres.status(order, "at-NEW") == "NEW"
@@ -71,9 +71,7 @@ def test_another_trigger_cannot_slip_past_at_birth(on_postgres: GuardedPostgres,
     """The same for an insert."""
     order = on_postgres.guarded()
     on_postgres.run(CHANGE_STATUS)
-    on_postgres.run(
-        f"CREATE TRIGGER {name} BEFORE INSERT ON {order.table} FOR EACH ROW EXECUTE FUNCTION sneak()"
-    )
+    on_postgres.run(f"CREATE TRIGGER {name} BEFORE INSERT ON {order.table} FOR EACH ROW EXECUTE FUNCTION sneak()")
     with pytest.raises(on_postgres.Refusal):
         on_postgres.insert(order, "born", "NEW")
 
@@ -101,9 +99,7 @@ def test_copy_is_an_insert_like_any_other(on_postgres: GuardedPostgres) -> None:
     """Only initial statuses come in."""
     order = on_postgres.guarded()
     with pytest.raises(on_postgres.Refusal):
-        with on_postgres.connection.cursor().copy(
-            f"COPY {order.table} (order_id, status) FROM STDIN".encode()
-        ) as copy:
+        with on_postgres.connection.cursor().copy(f"COPY {order.table} (order_id, status) FROM STDIN".encode()) as copy:
             copy.write_row(("copied", "DONE"))
 
 
@@ -135,9 +131,7 @@ def test_guards_of_a_table_in_another_schema_work_from_anywhere(on_postgres: Gua
     schema = fresh_name("Odd Schema")
     on_postgres.run(f'CREATE SCHEMA "{schema}"')
     order = on_postgres.table(
-        Lifecycle.from_dict(
-            {**DECLARATION, "table": f'"{schema}".orders', "history": f'"{schema}".orders_history'}
-        )
+        Lifecycle.from_dict({**DECLARATION, "table": f'"{schema}".orders', "history": f'"{schema}".orders_history'})
     )
     on_postgres.ground.put(order, "a", "NEW")
     on_postgres.install(order)
@@ -152,9 +146,7 @@ def test_guards_of_a_table_in_another_schema_work_from_anywhere(on_postgres: Gua
     [("Заказ", "Товар"), ("A-B", "A_B"), ("L" * 70 + "1", "L" * 70 + "2")],
     ids=["cyrillic", "signs", "long"],
 )
-def test_two_lifecycles_do_not_share_their_guards(
-    on_postgres: GuardedPostgres, first: str, second: str
-) -> None:
+def test_two_lifecycles_do_not_share_their_guards(on_postgres: GuardedPostgres, first: str, second: str) -> None:
     """However alike their names look after they were made to fit: each table keeps its own rules."""
     one = on_postgres.guarded(orders(history=True, name=first))
     moves = {**DECLARATION["moves"], "reopen": {"from": ["DONE", "FAILED"], "to": "NEW"}}
@@ -163,7 +155,7 @@ def test_two_lifecycles_do_not_share_their_guards(
         on_postgres.update(one, "at-DONE", "NEW")
     on_postgres.update(two, "at-DONE", "NEW")
     for order in (one, two):
-        assert {finding.level for finding in on_postgres.db.verify(order)} == {"ok"}
+        assert {finding.level for finding in verify(on_postgres.db, order)} == {"ok"}
 
 
 def test_one_lifecycle_on_two_tables_keeps_both_guarded(on_postgres: GuardedPostgres) -> None:
@@ -221,7 +213,7 @@ def test_a_name_that_looks_like_the_end_of_the_function_is_only_a_name(
     column = identifier(order.column)
     with pytest.raises(on_postgres.Refusal):
         on_postgres.run(f"UPDATE {qualified(order.table)} SET {column} = 'RETURNED'")
-    found = [one for one in on_postgres.db.verify(order) if one.level != "ok"]
+    found = [one for one in verify(on_postgres.db, order) if one.level != "ok"]
     assert not any("guard" in one.what for one in found), found
     on_postgres.drop(order)
     assert on_postgres.run("SELECT to_regclass('canary') IS NOT NULL") == [(True,)]
@@ -229,9 +221,7 @@ def test_a_name_that_looks_like_the_end_of_the_function_is_only_a_name(
         on_postgres.run(f"DROP SCHEMA {identifier(one)} CASCADE")
 
 
-def test_guards_hold_for_a_user_who_owns_nothing(
-    on_postgres: GuardedPostgres, postgres_server: PostgresServer
-) -> None:
+def test_guards_hold_for_a_user_who_owns_nothing(on_postgres: GuardedPostgres, postgres_server: PostgresServer) -> None:
     """They may write the table, and move along declared ways without any right on the history."""
     order = on_postgres.guarded()
     role = fresh_name("clerk")

@@ -3,6 +3,7 @@
 import pytest
 
 from raceproof import Lifecycle, Moved
+from raceproof.ops.verify import try_matrix, verify
 from tests.contract.orders import DECLARATION, orders
 from tests.guard.fix_guarded import GuardedSqlite
 
@@ -59,20 +60,20 @@ def test_two_lifecycles_do_not_share_their_guards(on_sqlite: GuardedSqlite, firs
     for order in (one, two):
         with pytest.raises(on_sqlite.Refusal):
             on_sqlite.update(order, "at-DONE", "NEW")
-        assert {finding.level for finding in on_sqlite.db.verify(order)} == {"ok"}
+        assert {finding.level for finding in verify(on_sqlite.db, order)} == {"ok"}
 
 
 def test_a_lifecycle_whose_name_begins_like_anothers_is_another(on_sqlite: GuardedSqlite) -> None:
     """Order has no guards, OrderLine has; each is told the truth about itself."""
     line = on_sqlite.guarded(orders(history=True, name="OrderLine"))
     order = on_sqlite.table(orders(history=True, name="Order"))
-    assert [finding.what for finding in on_sqlite.db.verify(order) if finding.level != "ok"] == [
+    assert [finding.what for finding in verify(on_sqlite.db, order) if finding.level != "ok"] == [
         "no guards: raw SQL can take a row anywhere"
     ]
     on_sqlite.install(order)
     for one in (order, line):
-        assert {finding.level for finding in on_sqlite.db.verify(one)} == {"ok"}
-        assert not any(trial.wrong for trial in on_sqlite.db.try_matrix(one))
+        assert {finding.level for finding in verify(on_sqlite.db, one)} == {"ok"}
+        assert not any(trial.wrong for trial in try_matrix(on_sqlite.db, one))
 
 
 def test_guards_of_a_table_with_its_schema_work(on_sqlite: GuardedSqlite) -> None:
@@ -84,4 +85,4 @@ def test_guards_of_a_table_with_its_schema_work(on_sqlite: GuardedSqlite) -> Non
     with pytest.raises(on_sqlite.Refusal):
         on_sqlite.update(order, "a", "DONE")
     assert isinstance(on_sqlite.db.move(order.moves["pack"], "a"), Moved)
-    assert {finding.level for finding in on_sqlite.db.verify(order)} == {"ok"}
+    assert {finding.level for finding in verify(on_sqlite.db, order)} == {"ok"}

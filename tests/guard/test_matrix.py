@@ -2,7 +2,9 @@
 
 import pytest
 
-from raceproof import CallError, Spec, Trial
+from raceproof.declare import Spec
+from raceproof.kernel.errors import CallError
+from raceproof.ops.verify import Trial, try_matrix
 from tests.contract.grounds import fresh_name
 from tests.contract.orders import DECLARATION, orders
 from tests.guard.fix_guarded import STATUSES, Guarded, GuardedPostgres, GuardedSqlite, declared, renamed
@@ -16,7 +18,7 @@ def wrong(trials: list[Trial]) -> set[tuple[str | None, str]]:
 def test_guards_as_installed_have_no_wrong_trial(at: Guarded) -> None:
     """Every pair and every birth was tried, each with the result that the declaration wants."""
     order = at.guarded()
-    trials = at.db.try_matrix(order)
+    trials = try_matrix(at.db, order)
     assert len(trials) == len(STATUSES) ** 2
     assert wrong(trials) == set()
     accepted = {(trial.before, trial.after) for trial in trials if trial.accepted}
@@ -30,7 +32,7 @@ def test_trying_leaves_nothing_behind(at: Guarded) -> None:
     assert order.history is not None
     before = state(at), at.run(f"SELECT * FROM {order.table} ORDER BY 1")
     for _ in range(2):
-        at.db.try_matrix(order)
+        try_matrix(at.db, order)
         assert (state(at), at.run(f"SELECT * FROM {order.table} ORDER BY 1")) == before
     assert at.run(f"SELECT * FROM {order.history.table}") == []
     at.run("BEGIN")
@@ -45,7 +47,7 @@ def test_status_columns_of_any_type_can_be_tried(on_postgres: GuardedPostgres, k
         labels = ", ".join(f"'{status}'" for status in STATUSES)
         on_postgres.run(f"CREATE TYPE {kind} AS ENUM ({labels})")
     order = on_postgres.guarded(types={"status": kind, "extra": "int NOT NULL DEFAULT 1"})
-    assert wrong(on_postgres.db.try_matrix(order)) == set()
+    assert wrong(try_matrix(on_postgres.db, order)) == set()
 
 
 def test_guards_of_an_older_declaration_show_what_they_get_wrong(at: Guarded) -> None:
@@ -55,7 +57,7 @@ def test_guards_of_an_older_declaration_show_what_they_get_wrong(at: Guarded) ->
     at.guarded(older)
     newer = dict(DECLARATION["moves"]) | {"lose": {"from": ["SENT"], "to": "NEW"}}
     now = renamed(older, moves=newer, terminal=["DONE", "FAILED"])
-    assert wrong(at.db.try_matrix(now)) == {("DONE", "NEW"), ("SENT", "NEW")}
+    assert wrong(try_matrix(at.db, now)) == {("DONE", "NEW"), ("SENT", "NEW")}
 
 
 def test_an_edited_function_is_found_out(on_postgres: GuardedPostgres) -> None:
@@ -68,7 +70,7 @@ def test_an_edited_function_is_found_out(on_postgres: GuardedPostgres) -> None:
     edited = str(source).replace("('NEW', 'FAILED')", "('NEW', 'FAILED'), ('DONE', 'NEW')")
     assert edited != source
     on_postgres.run(edited)
-    assert wrong(on_postgres.db.try_matrix(order)) == {("DONE", "NEW")}
+    assert wrong(try_matrix(on_postgres.db, order)) == {("DONE", "NEW")}
 
 
 @pytest.mark.parametrize("when", ["BEFORE INSERT", "BEFORE UPDATE", "BEFORE INSERT OR UPDATE OF packer"])
@@ -76,14 +78,14 @@ def test_an_edited_trigger_is_found_out(on_postgres: GuardedPostgres, when: str)
     """One that is not called for every change lets raw SQL through, whatever its function says."""
     order = on_postgres.guarded()
     edit_trigger(on_postgres, order, when, "")
-    assert problems(on_postgres, order) or wrong(on_postgres.db.try_matrix(order))
+    assert problems(on_postgres, order) or wrong(try_matrix(on_postgres.db, order))
 
 
 def test_a_trigger_with_a_condition_is_found_out(on_postgres: GuardedPostgres) -> None:
     """WHEN (false) is as good as none."""
     order = on_postgres.guarded()
     edit_trigger(on_postgres, order, "BEFORE INSERT OR UPDATE", "WHEN (NEW.rev > 1000)")
-    assert problems(on_postgres, order) or wrong(on_postgres.db.try_matrix(order))
+    assert problems(on_postgres, order) or wrong(try_matrix(on_postgres.db, order))
 
 
 def edit_trigger(at: GuardedPostgres, order: Spec[str], when: str, condition: str) -> None:
@@ -95,17 +97,13 @@ def edit_trigger(at: GuardedPostgres, order: Spec[str], when: str, condition: st
     for name, _ in triggers:
         at.run(f'DROP TRIGGER "{name}" ON {order.table}')
     name, function = triggers[0]
-    at.run(
-        f'CREATE TRIGGER "{name}" {when} ON {order.table} FOR EACH ROW {condition} EXECUTE FUNCTION {function}()'
-    )
+    at.run(f'CREATE TRIGGER "{name}" {when} ON {order.table} FOR EACH ROW {condition} EXECUTE FUNCTION {function}()')
 
 
 def test_an_edited_trigger_on_sqlite_is_found_out(on_sqlite: GuardedSqlite) -> None:
     """A condition that opens one way by hand."""
     order = on_sqlite.guarded()
-    rows = on_sqlite.run(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%_update'"
-    )
+    rows = on_sqlite.run("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%_update'")
     edited = 0
     for name, source in rows:
         if "RAISE" in source:
@@ -114,26 +112,24 @@ def test_an_edited_trigger_on_sqlite_is_found_out(on_sqlite: GuardedSqlite) -> N
             on_sqlite.run(f'DROP TRIGGER "{name}"')
             on_sqlite.run(text)
     assert edited
-    assert ("NEW", "DONE") in wrong(on_sqlite.db.try_matrix(order))
+    assert ("NEW", "DONE") in wrong(try_matrix(on_sqlite.db, order))
 
 
 def test_a_dropped_part_of_the_guards_is_found_out(on_sqlite: GuardedSqlite) -> None:
     """The one for inserts alone does not guard updates."""
     order = on_sqlite.guarded()
-    found = on_sqlite.run(
-        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%guard%update'"
-    )
+    found = on_sqlite.run("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%guard%update'")
     for (name,) in found:
         on_sqlite.run(f'DROP TRIGGER "{name}"')
     assert problems(on_sqlite, order)
-    assert wrong(on_sqlite.db.try_matrix(order))
+    assert wrong(try_matrix(on_sqlite.db, order))
 
 
 def test_without_guards_there_is_nothing_to_try(at: Guarded) -> None:
     """The error says how to get them."""
     order = at.table()
     with pytest.raises(CallError, match="raceproof sql --guards"):
-        at.db.try_matrix(order)
+        try_matrix(at.db, order)
 
 
 def test_the_callers_transaction_is_not_used_for_trials(on_postgres: GuardedPostgres) -> None:
@@ -141,6 +137,6 @@ def test_the_callers_transaction_is_not_used_for_trials(on_postgres: GuardedPost
     order = on_postgres.guarded()
     on_postgres.run("BEGIN")
     with pytest.raises(CallError, match="end yours first"):
-        on_postgres.db.try_matrix(order)
+        try_matrix(on_postgres.db, order)
     assert on_postgres.run("SELECT 1") == [(1,)]
     on_postgres.run("ROLLBACK")

@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 
-from raceproof import Finding, Lifecycle, Spec
+from raceproof import Lifecycle
+from raceproof.declare import Spec
+from raceproof.ops.verify import Finding, try_matrix, verify
 from tests.contract.grounds import fresh_name
 from tests.contract.orders import orders
 from tests.guard.fix_guarded import Guarded, GuardedPostgres, renamed
 
 
 def problems(at: Guarded, order: Spec[str]) -> list[Finding]:
-    return [finding for finding in at.db.verify(order) if finding.level != "ok"]
+    return [finding for finding in verify(at.db, order) if finding.level != "ok"]
 
 
 def the_problem(at: Guarded, order: Spec[str]) -> Finding:
@@ -33,7 +35,7 @@ def test_nothing_is_found_where_nothing_is_wrong(at: Guarded) -> None:
     """All is well, and looking changes nothing."""
     order = at.guarded()
     before = state(at)
-    findings = at.db.verify(order)
+    findings = verify(at.db, order)
     assert {finding.level for finding in findings} == {"ok"}
     assert len(findings) >= 4
     assert state(at) == before
@@ -47,7 +49,7 @@ def test_odd_names_are_no_difference(at: Guarded, odd: str) -> None:
     names = {"table": quoted, "history": history, "column": f"{odd} s", "key": f"{odd} k"}
     order = at.install(at.table(renamed(orders(), revision=f"{odd} r", **names)))
     assert problems(at, order) == []
-    assert not any(trial.wrong for trial in at.db.try_matrix(order))
+    assert not any(trial.wrong for trial in try_matrix(at.db, order))
 
 
 def test_a_missing_table_is_found(at: Guarded) -> None:
@@ -101,9 +103,7 @@ def test_a_key_that_is_not_unique_is_found(at: Guarded, keys: str | None, unique
         at.run(f"CREATE UNIQUE INDEX {order.table}_once ON {order.table} ({listed}) {where}")
     at.install(order)
     found = problems(at, order)
-    assert [finding.what.partition(":")[0] for finding in found] == (
-        [] if unique else ["the key is not unique"]
-    )
+    assert [finding.what.partition(":")[0] for finding in found] == ([] if unique else ["the key is not unique"])
     for finding in found:
         at.run(finding.repair)
         assert problems(at, order) == []
@@ -188,8 +188,7 @@ def test_a_declaration_that_says_the_same_in_other_words_is_no_other(at: Guarded
     """The order of moves and sources means nothing."""
     order = at.guarded()
     moves = {
-        name: {**one, "from": list(reversed(one["from"]))}
-        for name, one in reversed(order.to_dict()["moves"].items())
+        name: {**one, "from": list(reversed(one["from"]))} for name, one in reversed(order.to_dict()["moves"].items())
     }
     assert problems(at, renamed(order, moves=moves)) == []
 
@@ -238,9 +237,7 @@ def test_a_fence_that_the_column_rounds_is_found(on_postgres: GuardedPostgres, d
         ("timestamp(3)", ["warning", "error"]),
     ],
 )
-def test_a_fence_is_a_moment_for_every_session(
-    on_postgres: GuardedPostgres, kind: str, levels: list[str]
-) -> None:
+def test_a_fence_is_a_moment_for_every_session(on_postgres: GuardedPostgres, kind: str, levels: list[str]) -> None:
     """Without a zone, a claim would be over at once for a session of another one."""
     job = timed(on_postgres, kind)
     assert [one.level for one in problems(on_postgres, job) if "started_at" in one.what] == levels

@@ -10,9 +10,10 @@ from typing import Any
 import uvicorn
 from aiohttp import web
 
-from raceproof.intake import Arrival, Endpoint, Unsigned
-from raceproof.intake.aiohttp import aiohttp_handler, aiohttp_runner, aiohttp_server
-from raceproof.intake.asgi import asgi_app
+from raceproof.inbox.arrival import Arrival
+from raceproof.webhooks import Endpoint
+from raceproof.webhooks.aiohttp import aiohttp_handler, redacting_logger
+from raceproof.webhooks.asgi import asgi_app
 from tests.fix_waiting import until
 
 Serve = Callable[[Endpoint], AbstractAsyncContextManager[int]]
@@ -20,27 +21,11 @@ Serve = Callable[[Endpoint], AbstractAsyncContextManager[int]]
 
 
 @asynccontextmanager
-async def by_aiohttp(endpoint: Endpoint) -> AsyncIterator[int]:
+async def by_aiohttp(endpoint: Endpoint, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     app = web.Application()
     app.router.add_post("/events", aiohttp_handler(endpoint))
-    runner = web.AppRunner(app, access_log=None, lingering_time=0.05, shutdown_timeout=0.05)
-    async with running(runner) as port:
-        yield port
-
-
-@asynccontextmanager
-async def by_aiohttp_alone(endpoint: Endpoint) -> AsyncIterator[int]:
-    server = aiohttp_server({"/events": endpoint}, lingering_time=0.05)
-    async with running(web.ServerRunner(server, shutdown_timeout=0.05)) as port:
-        yield port
-
-
-@asynccontextmanager
-async def before_an_application(endpoint: Endpoint) -> AsyncIterator[int]:
-    runner = aiohttp_runner(
-        web.Application(), {"/events": endpoint}, access_log=None, lingering_time=0.05, shutdown_timeout=0.05
-    )
-    async with running(runner) as port:
+    runner = web.AppRunner(app, access_log=None, logger=redacting_logger, lingering_time=0.05, shutdown_timeout=0.05)
+    async with running(runner, tls) as port:
         yield port
 
 
@@ -85,33 +70,8 @@ async def uvicorn_with(app: Any) -> AsyncIterator[int]:
 
 SERVERS: dict[str, Serve] = {
     "aiohttp": by_aiohttp,
-    "aiohttp alone": by_aiohttp_alone,
-    "before an application": before_an_application,
     "uvicorn": by_uvicorn,
 }
-
-
-class Served:
-    """A server with one endpoint, that can be ended early."""
-
-    def __init__(self, runner: web.ServerRunner, port: int) -> None:
-        self.runner = runner
-        self.port = port
-
-    def begin_to_end(self) -> None:
-        """What a runner does first when it ends: nothing more is taken in."""
-        assert self.runner.server is not None
-        self.runner.server.pre_shutdown()
-
-
-@asynccontextmanager
-async def served(
-    receive: Any, shutdown_timeout: float = 60.0, tls: ssl.SSLContext | None = None, **settings: Any
-) -> AsyncIterator[Served]:
-    server = aiohttp_server({"/events": Endpoint("s", Unsigned(), receive)}, **settings)
-    runner = web.ServerRunner(server, shutdown_timeout=shutdown_timeout)
-    async with running(runner, tls) as port:
-        yield Served(runner, port)
 
 
 def _listening() -> socket.socket:

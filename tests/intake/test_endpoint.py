@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raceproof.errors import DeclarationError
-from raceproof.intake import (
-    Arrival,
+from raceproof.inbox.arrival import Arrival
+from raceproof.kernel.errors import DeclarationError
+from raceproof.webhooks import (
     Endpoint,
     Headers,
     Hmac,
@@ -36,32 +36,6 @@ from tests.intake.test_signatures import (
     TELEGRAM,
     TELEGRAM_SECRET,
 )
-
-
-@pytest.fixture(scope="module", params=["answer", "begin"], autouse=True)
-def way_of_asking(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Everything here holds for who waits for a reply, and, with a whole body, for who is called with it."""
-    waiting = Endpoint.answer
-
-    async def called(self: Endpoint, headers: Headers, chunks: bytes | AsyncIterable[bytes]) -> Reply:
-        if not isinstance(chunks, bytes):
-            return await waiting(self, headers, chunks)
-        replied: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        receiving = self.begin(
-            headers, chunks, lambda reply: None if replied.done() else replied.set_result(reply)
-        )
-        assert (receiving is None) == replied.done()
-        try:
-            return await replied
-        except asyncio.CancelledError:
-            if receiving is not None:
-                receiving.cancel()
-            raise
-
-    with pytest.MonkeyPatch.context() as patching:
-        if request.param == "begin":
-            patching.setattr(Endpoint, "answer", called)
-        yield
 
 
 def endpoint(inbox: Inbox, scheme: Scheme | None = None, **options: Any) -> Endpoint:
@@ -116,19 +90,6 @@ async def test_a_receiver_that_raises_gets_503_and_a_line_without_the_message(
     assert "hunter2" not in caplog.text
     assert "[INTAKE_FAILED] s 'sha256:" in caplog.text
     assert "_Failure sqlstate=53300 at test_endpoint.py:" in caplog.text
-
-
-async def test_a_receiver_that_is_cancelled_has_stored_nothing_that_anybody_knows_of(inbox: Inbox) -> None:
-    """Who was called with the reply hears 503."""
-    hanging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    replies: list[Reply] = []
-    Endpoint("s", Unsigned(), lambda arrival: hanging, on_reply=inbox.on_reply).begin(
-        {}, b"{}", replies.append
-    )
-    hanging.cancel()
-    await asyncio.sleep(0)
-    assert [reply.status for reply in replies] == [503]
-    assert inbox.reasons == ["failed"]
 
 
 async def test_a_receiver_that_raises_before_it_waits_is_503_too(inbox: Inbox) -> None:
@@ -223,9 +184,7 @@ class _Nonsense:
     ],
     ids=str,
 )
-async def test_a_scheme_that_answers_anything_but_verified_lets_nobody_in(
-    inbox: Inbox, answer: object
-) -> None:
+async def test_a_scheme_that_answers_anything_but_verified_lets_nobody_in(inbox: Inbox, answer: object) -> None:
     """Not even by mistake, and not with the name of another reason of ours; it is a text in the counter."""
     assert (await endpoint(inbox, _Nonsense(answer)).answer({}, b"{}")).status == 401
     assert inbox.arrivals == []
@@ -251,9 +210,7 @@ async def test_an_id_comes_from_the_body_if_the_endpoint_says_so(inbox: Inbox) -
         ordering_key=lambda body: f"n{body['test'] % 7}",
     )
     await way.answer(STANDARD, STANDARD_BODY)
-    assert [(one.event_id, one.ordering_key) for one in inbox.arrivals] == [
-        ("2432232314", f"n{2432232314 % 7}")
-    ]
+    assert [(one.event_id, one.ordering_key) for one in inbox.arrivals] == [("2432232314", f"n{2432232314 % 7}")]
 
 
 async def test_without_any_id_it_is_the_hash_of_the_body(inbox: Inbox) -> None:
@@ -275,15 +232,11 @@ async def test_what_cannot_be_an_id_is_400(inbox: Inbox, found: object) -> None:
     assert inbox.reasons == ["no_event_id"]
 
 
-@pytest.mark.parametrize(
-    "body", [b"{}", b"[]", b"[1]", b"null", b"1", b'"text"', b'{"data": 1}', b'{"data": {}}']
-)
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"[1]", b"null", b"1", b'"text"', b'{"data": 1}', b'{"data": {}}'])
 async def test_a_body_of_another_shape_is_400(inbox: Inbox, body: bytes) -> None:
     """The callable may just reach into it."""
     assert (await endpoint(inbox, event_id=lambda body: body["data"]["id"]).answer({}, body)).status == 400
-    assert (
-        await endpoint(inbox, ordering_key=lambda body: body["data"]["id"]).answer({}, body)
-    ).status == 400
+    assert (await endpoint(inbox, ordering_key=lambda body: body["data"]["id"]).answer({}, body)).status == 400
     assert inbox.reasons == ["no_event_id", "no_ordering_key"]
 
 
@@ -489,9 +442,7 @@ def test_an_endpoint_that_cannot_work_is_not_constructed(inbox: Inbox, wrong: di
 @given(
     body=st.binary(max_size=100)
     | st.text(max_size=50).map(lambda text: f'{{"id": "{text}"}}'.encode("utf-8", "replace")),
-    headers=st.dictionaries(
-        st.sampled_from(["content-length", "content-encoding", "x-kept"]), st.text(max_size=12)
-    ),
+    headers=st.dictionaries(st.sampled_from(["content-length", "content-encoding", "x-kept"]), st.text(max_size=12)),
     in_pieces=st.booleans(),
 )
 def test_whatever_arrives_200_means_received_and_nothing_is_500(

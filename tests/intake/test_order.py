@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import uvloop
 
-from raceproof.intake import Arrival
+from raceproof.inbox.arrival import Arrival
+from raceproof.webhooks import Endpoint, Unsigned
 from tests.fix_waiting import until
-from tests.intake.fix_served import Connection, Slow, connection, post, served
+from tests.intake.fix_served import Connection, Slow, by_aiohttp, connection, post
 from tests.intake.fix_tls import Tls
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
@@ -57,7 +58,8 @@ def run(request: pytest.FixtureRequest) -> Run:
 async def sending(slow: Slow, way: Tls | None) -> AsyncIterator[Connection]:
     """A connection to a server, whose first event has come and is not stored yet."""
     here, there = (way.server, way.client) if way else (None, None)
-    async with served(slow.receive, tls=here) as server, connection(server.port, there) as client:
+    endpoint = Endpoint("s", Unsigned(), slow.receive)
+    async with by_aiohttp(endpoint, here) as port, connection(port, there) as client:
         await client.send(post(b"1"))
         await slow.has(1)
         yield client
@@ -112,22 +114,6 @@ def test_after_an_answer_that_closes_nothing_is_taken_in(run: Run, way: Tls | No
             assert [(await client.reply())[0] for _ in range(2)] == [200, 415]
             await client.is_closed()
         assert slow.entered == [b"1"]
-
-    run(scenario())
-
-
-def test_a_sender_that_ends_after_two_requests_hears_both_answers(run: Run) -> None:
-    """The end is read after what came before it."""
-
-    async def scenario() -> None:
-        slow = Slow()
-        async with sending(slow, None) as client:
-            await _sent(client, post(b"2"))
-            client.writer.write_eof()
-            await _sent(client)
-            slow.open.set()
-            assert [(await client.reply())[0] for _ in range(2)] == [200, 200]
-            assert await client.reader.read() == b""
 
     run(scenario())
 

@@ -5,7 +5,8 @@ import gzip
 
 import pytest
 
-from raceproof.intake import Arrival, Endpoint, Hmac, StandardWebhooks, TelegramSecret, Unsigned
+from raceproof.inbox.arrival import Arrival
+from raceproof.webhooks import Endpoint, Hmac, StandardWebhooks, TelegramSecret, Unsigned
 from tests.intake.fix_served import Inbox, Serve, by_uvicorn, connection, post
 from tests.intake.test_signatures import (
     STANDARD,
@@ -155,12 +156,8 @@ async def test_a_sender_that_drips_is_408(serve: Serve, inbox: Inbox) -> None:
     assert (inbox.arrivals, inbox.reasons) == ([], ["too_slow"])
 
 
-@pytest.mark.parametrize(
-    "request_bytes", [post(b"{}", length=3), CHUNKED + b"2\r\n{}\r\n"], ids=["length", "chunks"]
-)
-async def test_a_sender_that_stops_half_way_has_sent_nothing(
-    serve: Serve, inbox: Inbox, request_bytes: bytes
-) -> None:
+@pytest.mark.parametrize("request_bytes", [post(b"{}", length=3), CHUNKED + b"2\r\n{}\r\n"], ids=["length", "chunks"])
+async def test_a_sender_that_stops_half_way_has_sent_nothing(serve: Serve, inbox: Inbox, request_bytes: bytes) -> None:
     """Its side is closed before the body is complete: what came is JSON, and is not the event."""
     async with serve(endpoint(inbox)) as port, connection(port) as client:
         await client.send(request_bytes)

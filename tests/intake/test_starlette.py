@@ -18,9 +18,10 @@ from starlette.applications import Starlette
 from starlette.routing import Route, Router
 
 from raceproof import Inbox as EventInbox
-from raceproof import connect, inbox_ddl
-from raceproof.intake import Endpoint, Hmac, Secret, TelegramSecret, Unsigned
-from raceproof.intake.asgi import asgi_app
+from raceproof import connect
+from raceproof.webhooks import Endpoint, Hmac, Secret, TelegramSecret, Unsigned
+from raceproof.webhooks.asgi import asgi_app
+from tests.ddl import script
 from tests.intake.fix_served import Inbox, uvicorn_with
 from tests.intake.test_signatures import TELEGRAM, TELEGRAM_SECRET
 
@@ -29,9 +30,7 @@ STRIPE_SECRET = Secret("whsec_0123456789abcdef")
 PATHS = ("/webhooks/stripe", "/webhooks/stripe/")
 
 
-async def posted(
-    port: int, path: str, body: bytes, headers: dict[str, str], method: str = "POST"
-) -> tuple[int, str]:
+async def posted(port: int, path: str, body: bytes, headers: dict[str, str], method: str = "POST") -> tuple[int, str]:
     """The status, and the location of a redirect."""
     async with (
         ClientSession(f"http://127.0.0.1:{port}") as session,
@@ -50,15 +49,13 @@ def stripe_headers(body: bytes) -> dict[str, str]:
 def database(tmp_path: Path) -> Path:
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(inbox_ddl("sqlite"))
+        connection.executescript(script(EventInbox(), dialect="sqlite"))
     return path
 
 
 def events(database: Path) -> list[str]:
     with closing(sqlite3.connect(database)) as connection:
-        return [
-            one for (one,) in connection.execute("SELECT event_id FROM raceproof_inbox ORDER BY event_id")
-        ]
+        return [one for (one,) in connection.execute("SELECT event_id FROM raceproof_inbox ORDER BY event_id")]
 
 
 def documented(database_url: str) -> Any:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raceproof import CallError
-from raceproof.intake import BadJson, parse, strict_json
+from raceproof.kernel.errors import CallError
+from raceproof.webhooks import BadJson, parse, strict_json
 from tests.intake.fix_unhurried import unhurried
 
 REFUSED = {

@@ -1,6 +1,7 @@
 """What the tests of leaders share: a lease, and a lamp that only a leader may switch."""
 
-from raceproof import AsyncStore, Leading, Lease, Lifecycle, Spec
+from raceproof import AsyncStore, Lease, LeaseGranted, Lifecycle
+from raceproof.declare import Spec
 from tests.contract.grounds import fresh_name
 from tests.race.beside import beside
 from tests.race.places import Place
@@ -33,11 +34,11 @@ def prepared(place: Place, seconds: float) -> tuple[Lease, Spec[str]]:
     return lease, lamp
 
 
-async def take_away(db: AsyncStore, lease: Lease) -> Leading:
+async def take_away(db: AsyncStore, lease: Lease) -> LeaseGranted:
     """An operator ends whatever lead there is and leads instead, until it steps down."""
-    found = await db.led_by(lease)
+    found = await db.lease_holder(lease)
     if found.by is not None:
-        await db.step_down(Leading(lease, found.by, found.epoch, 0.0))
-    answer = await db.lead(lease, "operator")
-    assert isinstance(answer, Leading)
+        await db.release_lease(LeaseGranted(lease, found.by, found.epoch, 0.0))
+    answer = await db.acquire_lease(lease, "operator")
+    assert isinstance(answer, LeaseGranted)
     return answer

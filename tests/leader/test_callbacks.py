@@ -3,7 +3,8 @@
 import asyncio
 from contextlib import suppress
 
-from raceproof import Leader, Role, connect
+from raceproof import Leader, connect
+from raceproof.run import Role
 from tests.fix_waiting import DEADLINE, until
 from tests.leader.fix_leading import LONG, SHORT, prepared, take_away
 from tests.race.places import Place
@@ -30,10 +31,10 @@ async def test_a_callback_that_ends_cancelled_is_not_the_last_one(place: Place) 
                 await leader.wait_for(Role.ACTIVE)
                 operator = await take_away(db, lease)
                 await leader.wait_for(Role.PASSIVE)
-                await db.step_down(operator)
+                await db.release_lease(operator)
                 await leader.wait_for(Role.ACTIVE)
         assert calls == ["active", "passive", "active", "passive"]
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None
 
 
 async def test_a_callback_that_ends_cancelled_does_not_cancel_who_leaves(place: Place) -> None:
@@ -59,7 +60,7 @@ async def test_a_callback_that_ends_cancelled_does_not_cancel_who_leaves(place: 
             task.cancel()
             assert await task == "went on"
             await waiting
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None
 
 
 async def test_a_lead_that_was_lost_and_had_again_during_a_callback_is_told_as_another_one(
@@ -81,7 +82,7 @@ async def test_a_lead_that_was_lost_and_had_again_during_a_callback_is_told_as_a
             first = leader.epoch
             operator = await take_away(db, lease)
             await until(lambda: not leader.active, "it has heard of that")
-            await db.step_down(operator)
+            await db.release_lease(operator)
             await until(lambda: leader.active, "it leads again")
             second = leader.epoch
             told = asyncio.create_task(leader.wait_for(Role.ACTIVE))

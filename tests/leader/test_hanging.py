@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from raceproof import Leader, Leading, Role, connect
+from raceproof import Leader, LeaseGranted, connect
+from raceproof.run import Role
 from raceproof.testing import PostgresServer
 from tests.fix_waiting import DEADLINE
 from tests.leader.fix_leading import prepared
@@ -20,23 +21,23 @@ async def test_one_renewal_that_hangs_costs_no_lead(place: Place) -> None:
     calls: list[str] = []
     answers: asyncio.Queue[Any] = asyncio.Queue()
     async with connect(place.url) as db:
-        keep_leading = db.keep_leading
+        renew_lease = db.renew_lease
 
         async def first_hangs(*given: Any, **options: Any) -> Any:
-            db.keep_leading = then  # type: ignore[method-assign]
+            db.renew_lease = then  # type: ignore[method-assign]
             await asyncio.Event().wait()
 
         async def then(*given: Any, **options: Any) -> Any:
-            answer = await keep_leading(*given, **options)
+            answer = await renew_lease(*given, **options)
             answers.put_nowait(answer)
             return answer
 
-        db.keep_leading = first_hangs  # type: ignore[method-assign]
+        db.renew_lease = first_hangs  # type: ignore[method-assign]
         async with Leader(db, lease, on_passive=lambda _: calls.append("passive")) as leader:
             await leader.wait_for(Role.ACTIVE)
             epoch = leader.epoch
             async with asyncio.timeout(DEADLINE):
-                assert isinstance(await answers.get(), Leading)
+                assert isinstance(await answers.get(), LeaseGranted)
             assert calls == []
             assert leader.epoch == epoch
 
@@ -52,11 +53,11 @@ async def test_a_connection_that_went_silent_costs_no_lead(postgres_server: Post
     ):
         async with Leader(db, lease, on_passive=lambda _: calls.append("passive")) as leader:
             await leader.wait_for(Role.ACTIVE)
-            epoch, began = leader.epoch, await beside.led_by(lease)
+            epoch, began = leader.epoch, await beside.lease_holder(lease)
             box.forget()
             try:
                 async with asyncio.timeout(DEADLINE):
-                    while (await beside.led_by(lease)).until == began.until:
+                    while (await beside.lease_holder(lease)).until == began.until:
                         pass
                 assert calls == []
                 assert leader.epoch == epoch

@@ -8,8 +8,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from raceproof import CallError, Leader, Lease, NotLeading, Role, Spec, connect
-from raceproof.leader.advisory import lock_ids
+from raceproof import Leader, Lease, connect
+from raceproof.declare import Spec
+from raceproof.kernel.errors import CallError
+from raceproof.run import NotLeading, Role
+from raceproof.run.leader.advisory import lock_ids
 from raceproof.testing import PostgresServer, valkey
 from tests.crash.actors import Actor, Stage
 from tests.fix_waiting import DEADLINE, until
@@ -22,9 +25,7 @@ from tests.standstill import stand_still
 class Part:
     """What a leading process does: it switches the lamp, waits, and switches it back, as if it still led."""
 
-    def __init__(
-        self, place: Place, lease: Lease, lamp: Spec[str], name: str, advisory: bool = False
-    ) -> None:
+    def __init__(self, place: Place, lease: Lease, lamp: Spec[str], name: str, advisory: bool = False) -> None:
         self.place, self.lease, self.lamp, self.name = place, lease, lamp, name
         self.advisory = (lambda: asyncpg.connect(place.url)) if advisory else None
 
@@ -35,7 +36,7 @@ class Part:
         async with connect(self.place.url) as db:
 
             async def farewell(leader: Leader) -> None:
-                stage.tell("passive", (await db.led_by(self.lease)).by)
+                stage.tell("passive", (await db.lease_holder(self.lease)).by)
 
             leader = Leader(
                 db, self.lease, by=self.name, retry=0.02, advisory=self.advisory,
@@ -165,7 +166,7 @@ async def test_who_has_lost_its_session_lock_unheard_does_not_take_the_lease_bac
     async with connect(place.url) as db, connect(place.url) as other_db, MiddleBox(place.url).opened() as box:
         first = Leader(db, lease, by="first", advisory=lambda: asyncpg.connect(box.url), retry=0.02)
         other = Leader(other_db, lease, by="second", advisory=lambda: asyncpg.connect(place.url), retry=0.02)
-        lead = db.lead
+        lead = db.acquire_lease
 
         async def told(*given: Any, **options: Any) -> Any:
             answer = await lead(*given, **options)
@@ -179,15 +180,13 @@ async def test_who_has_lost_its_session_lock_unheard_does_not_take_the_lease_bac
                 await other.wait_for(Role.ACTIVE)
                 epoch = other.epoch
                 await first.wait_for(Role.PASSIVE)
-                db.lead = told  # type: ignore[method-assign]
+                db.acquire_lease = told  # type: ignore[method-assign]
                 await until(lambda: len(asked) >= 10, "the first one has asked again and again")
-                assert set(asked) == {"led"}
-                assert (other.epoch, (await db.led_by(lease)).by) == (epoch, "second")
+                assert set(asked) == {"held by another"}
+                assert (other.epoch, (await db.lease_holder(lease)).by) == (epoch, "second")
 
 
-LOCK_HOLDERS = (
-    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND granted"
-)
+LOCK_HOLDERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND granted"
 
 
 async def test_a_leader_that_hears_of_the_loss_of_its_lock_gets_it_again(
@@ -220,7 +219,7 @@ async def test_a_callback_may_step_down(place: Place, after: str) -> None:
 
     async def refuse(leader: Leader) -> None:
         calls.append("active")
-        await leader.step_down()
+        await leader.release_lease()
         if after == "a rest":
             await asyncio.sleep(0)
         calls.append("refused")
@@ -232,9 +231,9 @@ async def test_a_callback_may_step_down(place: Place, after: str) -> None:
             async with asyncio.timeout(DEADLINE):
                 await until(lambda: "refused" in calls, "the callback is through")
                 await leader.wait_for(Role.PASSIVE)
-            assert (await db.led_by(lease)).by is None
+            assert (await db.lease_holder(lease)).by is None
         assert calls == ["active", "passive", "refused"]
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None
         assert not leader.active
         assert asyncio.all_tasks() <= before
 
@@ -246,12 +245,12 @@ async def test_stepping_down_that_was_cancelled_is_done_at_the_end(place: Place)
 
     async def refuse(leader: Leader) -> None:
         began.set()
-        await asyncio.create_task(leader.step_down())
+        await asyncio.create_task(leader.release_lease())
 
     async with connect(place.url) as db:
         async with Leader(db, lease, on_active=refuse) as leader:
             await began.wait()
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None
         assert not leader.active
 
 
@@ -293,7 +292,7 @@ async def test_behind_a_pooler_a_session_lock_is_refused(postgres_server: Postgr
             async with Leader(db, lease, advisory=open_one):
                 pass
         assert opened[0].is_closed()
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None
         async with Leader(db, lease) as leader:
             await leader.wait_for(Role.ACTIVE)
 
@@ -320,17 +319,15 @@ async def test_callbacks_come_in_turn_and_a_slow_one_does_not_cost_the_lease(pla
         raise RuntimeError("a callback that fails")
 
     async with connect(place.url) as db:
-        leader = Leader(
-            db, lease, by="me", on_active=slow, on_passive=lambda _: calls.append("passive"), retry=0.02
-        )
+        leader = Leader(db, lease, by="me", on_active=slow, on_passive=lambda _: calls.append("passive"), retry=0.02)
         assert leader.role is Role.PASSIVE
         with pytest.raises(NotLeading):
             leader.guard  # noqa: B018
         async with leader:
             await until(lambda: len(calls) == 1, "it leads")
-            began = await db.led_by(lease)
+            began = await db.lease_holder(lease)
             assert began.until is not None
-            while (now := await db.led_by(lease)).until == began.until:
+            while (now := await db.lease_holder(lease)).until == began.until:
                 assert now.epoch == began.epoch
             assert leader.active
             enough.set()
@@ -338,7 +335,7 @@ async def test_callbacks_come_in_turn_and_a_slow_one_does_not_cost_the_lease(pla
             epoch = leader.epoch
         assert calls == [f"active {epoch}", "active done", "passive"]
         assert not leader.active
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None
 
 
 @pytest.mark.parametrize("steps", range(8))
@@ -354,8 +351,8 @@ async def test_stepping_down_ends_at_whatever_moment_it_comes(tmp_path: Path, st
         for _ in range(steps):
             await asyncio.sleep(0)
         async with asyncio.timeout(DEADLINE):
-            await leader.step_down()
-        assert (await db.led_by(lease)).by is None
+            await leader.release_lease()
+        assert (await db.lease_holder(lease)).by is None
 
 
 async def test_a_leader_that_hears_nothing_stops_believing_and_comes_back() -> None:
@@ -382,6 +379,6 @@ async def test_a_leader_that_hears_nothing_stops_believing_and_comes_back() -> N
                 await leader.wait_for(Role.ACTIVE)
                 # the old one if its last renewal arrived after all: nobody else has led
                 assert leader.epoch >= epoch
-                assert leader.epoch == (await db.led_by(lease)).epoch
+                assert leader.epoch == (await db.lease_holder(lease)).epoch
         assert heard[:3] == ["active", "passive", "active"]
         assert heard[-1] == "passive"

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, Leader, Lease, Role, connect
+from raceproof import Leader, Lease, connect
+from raceproof.kernel.errors import CallError
+from raceproof.run import Role
 from tests.fix_waiting import DEADLINE, until
 from tests.leader.fix_leading import LONG, SHORT, prepared, take_away
 from tests.race.places import Place
@@ -28,7 +30,7 @@ async def test_a_farewell_that_has_begun_comes_to_its_end(place: Place) -> None:
         await leader.wait_for(Role.ACTIVE)
         await take_away(db, lease)
         await began.wait()
-        leaving = asyncio.create_task(leader.step_down())
+        leaving = asyncio.create_task(leader.release_lease())
         await asyncio.sleep(0)
         enough.set()
         async with asyncio.timeout(DEADLINE):
@@ -64,7 +66,7 @@ async def test_who_leaves_while_the_lease_is_asked_for_gives_it_back(place: Plac
     lease, _ = prepared(place, LONG)
     given, arrives = asyncio.Event(), asyncio.Event()
     async with connect(place.url) as db:
-        lead = db.lead
+        lead = db.acquire_lease
 
         async def slow(*args: Any, **options: Any) -> Any:
             answer = await lead(*args, **options)
@@ -72,15 +74,15 @@ async def test_who_leaves_while_the_lease_is_asked_for_gives_it_back(place: Plac
             await arrives.wait()
             return answer
 
-        db.lead = slow  # type: ignore[method-assign]
+        db.acquire_lease = slow  # type: ignore[method-assign]
         leader = await Leader(db, lease).__aenter__()
         await given.wait()
-        leaving = asyncio.create_task(leader.step_down())
+        leaving = asyncio.create_task(leader.release_lease())
         await asyncio.sleep(0)
         arrives.set()
         await leaving
         assert not leader.active
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None
 
 
 async def test_who_leaves_does_not_wait_for_an_answer_that_never_comes(place: Place) -> None:
@@ -94,7 +96,7 @@ async def test_who_leaves_does_not_wait_for_an_answer_that_never_comes(place: Pl
         await asyncio.Event().wait()
 
     async with connect(place.url) as db, asyncio.timeout(DEADLINE):
-        db.lead = silent  # type: ignore[method-assign]
+        db.acquire_lease = silent  # type: ignore[method-assign]
         async with Leader(db, lease, on_passive=lambda _: calls.append("passive")):
             await asked.wait()
         assert calls == []
@@ -107,17 +109,17 @@ async def test_a_leader_is_entered_once(place: Place, how: str) -> None:
     async with connect(place.url) as db:
         leader = Leader(db, lease)
         if how == "stepped down before":
-            await leader.step_down()
+            await leader.release_lease()
         else:
             await leader.__aenter__()
             await leader.wait_for(Role.ACTIVE)
         if how == "left":
-            await leader.step_down()
+            await leader.release_lease()
         with pytest.raises(CallError, match="make a Leader for each block"):
             async with leader:
                 pass
-        await leader.step_down()
-        assert (await db.led_by(lease)).by is None
+        await leader.release_lease()
+        assert (await db.lease_holder(lease)).by is None
 
 
 async def test_a_sync_store_is_refused_at_once(place: Place) -> None:
@@ -126,6 +128,6 @@ async def test_a_sync_store_is_refused_at_once(place: Place) -> None:
     with connect(place.url) as db:
         with pytest.raises(CallError, match="needs an async store"):
             Leader(db, lease)  # type: ignore[arg-type]
-        assert db.led_by(lease).by is None
+        assert db.lease_holder(lease).by is None
     with pytest.raises(CallError, match="async with connect"):
         Leader(connect(place.url), Lease("bot"))  # type: ignore[arg-type]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raceproof import Leading, Lease, Led, Unknown
-from raceproof.leader.machine import Acquire, LeaderMachine, Renew, Role, Wait
+from raceproof import Lease, LeaseGranted, LeaseHeldByOther, Unknown
+from raceproof.run.leader.machine import Acquire, LeaderMachine, Renew, Role, Wait
 
 LEASE = Lease("bot", 30)
 
@@ -15,13 +15,13 @@ def machine() -> LeaderMachine:
     return LeaderMachine(seconds=30, retry=10, margin=3)
 
 
-def leading(asked_at: float, epoch: int = 1) -> Leading:
+def leading(asked_at: float, epoch: int = 1) -> LeaseGranted:
     """The answer to a request that was made at that time."""
-    return Leading(LEASE, "me", epoch, asked_at + 30)
+    return LeaseGranted(LEASE, "me", epoch, asked_at + 30)
 
 
-def led(epoch: int = 2) -> Led:
-    return Led(LEASE, "other", epoch, None)
+def led(epoch: int = 2) -> LeaseHeldByOther:
+    return LeaseHeldByOther(LEASE, "other", epoch, None)
 
 
 def unknown() -> "Unknown[str]":
@@ -126,7 +126,7 @@ def test_one_request_that_hangs_leaves_a_leader_time_for_another(
     """Whatever its times are, and however long the request took that has made it a leader."""
     one = LeaderMachine(seconds, retry, seconds * margin)
     now = took * min(one.patience(0), (seconds - seconds * margin) / 2)
-    one.answered(now, Leading(LEASE, "me", 1, seconds))
+    one.answered(now, LeaseGranted(LEASE, "me", 1, seconds))
     for _ in range(2):
         step = one.step(now)
         if isinstance(step, Wait):
@@ -211,7 +211,7 @@ def test_who_has_stepped_down_believes_and_asks_no_more() -> None:
 EVENTS = st.lists(
     st.tuples(
         st.floats(0, 20),
-        st.sampled_from(["leading", "led", "unknown", "failed"]),
+        st.sampled_from(["granted", "held by another", "unknown", "failed"]),
         st.floats(0, 40),
         st.integers(1, 4),
     ),
@@ -231,11 +231,11 @@ def test_whatever_happens_nobody_believes_without_an_answer_that_still_holds(
         now += passed
         assert one.role(now) is Role.PASSIVE or now < max(given_deadlines) - 3
         match kind:
-            case "leading":
+            case "granted":
                 answer = leading(now - took, epoch)
                 given_deadlines.append(answer.deadline)
                 one.answered(now, answer)
-            case "led":
+            case "held by another":
                 given_deadlines.clear()
                 one.answered(now, led())
                 assert one.role(now) is Role.PASSIVE

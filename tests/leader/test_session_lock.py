@@ -6,7 +6,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from raceproof import Leader, Lease, Role, connect
+from raceproof import Leader, Lease, connect
+from raceproof.run import Role
 from raceproof.testing import PostgresServer, postgres
 from tests.crash.actors import Actor, Stage
 from tests.fix_beside import postgres_beside
@@ -85,7 +86,7 @@ async def test_a_leader_that_hears_late_of_the_loss_of_its_lock_is_told_at_once_
             box.hang_up()
             async with asyncio.timeout(DEADLINE):
                 await first.wait_for(Role.PASSIVE)
-            assert (await db.led_by(lease)).by == "second"
+            assert (await db.lease_holder(lease)).by == "second"
 
 
 async def test_a_leader_that_cannot_have_its_lock_again_says_so_in_its_lease_and_goes_on(
@@ -104,14 +105,14 @@ async def test_a_leader_that_cannot_have_its_lock_again_says_so_in_its_lease_and
         return opened[0]
 
     async with connect(place.url) as db, connect(place.url) as other_db:
-        lead = other_db.lead
+        lead = other_db.acquire_lease
 
         async def told(*given: Any, **options: Any) -> Any:
             answer = await lead(*given, **options)
             asked.append(answer.outcome)
             return answer
 
-        other_db.lead = told  # type: ignore[method-assign]
+        other_db.acquire_lease = told  # type: ignore[method-assign]
         async with Leader(db, lease, by="first", advisory=open_one, retry=0.02) as first:
             await first.wait_for(Role.ACTIVE)
             with postgres_beside(place.url) as ground:
@@ -119,12 +120,10 @@ async def test_a_leader_that_cannot_have_its_lock_again_says_so_in_its_lease_and
                 await opened[0].close()
                 await until(lambda: said(ground, lease) == ("first", False), "it has told that")
             epoch = first.epoch
-            other = Leader(
-                other_db, lease, by="second", advisory=lambda: asyncpg.connect(place.url), retry=0.02
-            )
+            other = Leader(other_db, lease, by="second", advisory=lambda: asyncpg.connect(place.url), retry=0.02)
             async with other:
                 await until(lambda: len(asked) >= 5, "the other one has asked again and again")
-            assert set(asked) == {"led"}
+            assert set(asked) == {"held by another"}
             assert first.epoch == epoch
 
 
@@ -177,9 +176,7 @@ async def test_a_pooler_that_is_seen_only_later_is_told_and_the_lease_works_with
             await leader.wait_for(Role.ACTIVE)
             with postgres_beside(place.url) as ground:
                 ((began,),) = ground.run(f"SELECT until FROM {lease.table}")
-                await until(
-                    lambda: ground.run(f"SELECT until FROM {lease.table}") != [(began,)], "it was renewed"
-                )
+                await until(lambda: ground.run(f"SELECT until FROM {lease.table}") != [(began,)], "it was renewed")
                 assert said(ground, lease) == ("me", False)
     assert opened[-1].is_closed()
     assert len(opened) == 3  # and is not opened again for each question

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Leader, Lease, Role, connect
+from raceproof import Leader, Lease, connect
+from raceproof.run import Role
 from tests.crash.actors import Actor, Stage
 from tests.fix_waiting import DEADLINE
 from tests.leader.fix_leading import LONG, prepared
@@ -36,7 +37,7 @@ class Lead:
         async with connect(self._url) as db:
 
             async def farewell(leader: Leader) -> None:
-                stage.tell("passive", (await db.led_by(self._lease)).by)
+                stage.tell("passive", (await db.lease_holder(self._lease)).by)
 
             async with Leader(db, self._lease, by="first", on_passive=farewell, signals=True) as leader:
                 await leader.wait_for(Role.ACTIVE)
@@ -44,14 +45,12 @@ class Lead:
                 try:
                     await asyncio.Event().wait()
                 finally:
-                    stage.tell("waits no more", (await db.led_by(self._lease)).by)
+                    stage.tell("waits no more", (await db.lease_holder(self._lease)).by)
             stage.tell("after the block")
 
 
 @pytest.mark.parametrize("number", LISTENED)
-async def test_a_signal_makes_a_leader_step_down_and_ends_its_block(
-    place: Place, number: signal.Signals
-) -> None:
+async def test_a_signal_makes_a_leader_step_down_and_ends_its_block(place: Place, number: signal.Signals) -> None:
     """It says farewell while it still has the lease, gives it up, and only then is the block cancelled, and nothing more."""
     lease, _ = prepared(place, LONG)
     with Actor(Lead(place, lease)) as first:
@@ -75,7 +74,7 @@ async def test_a_block_that_ends_while_a_signal_is_heard_waits_for_the_farewell(
         async def farewell(_: Leader) -> None:
             began.set()
             await enough.wait()
-            holders.append((await db.led_by(lease)).by)
+            holders.append((await db.lease_holder(lease)).by)
 
         async def lead() -> str:
             async with Leader(db, lease, by="me", on_passive=farewell, signals=True) as leader:
@@ -89,7 +88,7 @@ async def test_a_block_that_ends_while_a_signal_is_heard_waits_for_the_farewell(
         async with asyncio.timeout(DEADLINE):
             assert await asyncio.create_task(lead()) == "went on"
         assert holders == ["me"]
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None
 
 
 @pytest.mark.parametrize("signalled", [False, True])
@@ -100,10 +99,10 @@ async def test_a_cancellation_by_somebody_else_leaves_the_block(tmp_path: Path, 
 
     async with connect(place.url) as db:
         leader = Leader(db, lease, signals=True)
-        step_down = db.step_down
+        release_lease = db.release_lease
 
         async def and_cancel(*given: Any, **options: Any) -> Any:
-            answer = await step_down(*given, **options)
+            answer = await release_lease(*given, **options)
             task.cancel()
             return answer
 
@@ -115,10 +114,10 @@ async def test_a_cancellation_by_somebody_else_leaves_the_block(tmp_path: Path, 
         async with asyncio.timeout(DEADLINE):
             await leader.wait_for(Role.ACTIVE)
             if signalled:
-                db.step_down = and_cancel  # type: ignore[method-assign]
+                db.release_lease = and_cancel  # type: ignore[method-assign]
                 os.kill(os.getpid(), signal.SIGTERM)
             else:
                 task.cancel()
             await asyncio.wait([task])
         assert task.cancelled()
-        assert (await db.led_by(lease)).by is None
+        assert (await db.lease_holder(lease)).by is None

@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from raceproof.doctor.snapshot import snapshot
+from raceproof.ops.doctor.snapshot import snapshot
 from tests.cli.conftest import command_line, environment
 from tests.doctor.conftest import APP, Ill
 from tests.doctor.declared import Job
@@ -87,10 +87,7 @@ def test_it_is_served_until_it_is_interrupted(ill: Ill) -> None:
 
 def test_an_address_that_is_none_is_refused(ill_sqlite: Ill) -> None:
     for address in ("x", "1.2.3.4:", "99999", "-1", "²", "٩٤٦٤", "9" * 5000):
-        assert (
-            ill_sqlite.cli("metrics", "--app", APP, "--url", ill_sqlite.url, "--serve", address).exit_code
-            == 2
-        )
+        assert ill_sqlite.cli("metrics", "--app", APP, "--url", ill_sqlite.url, "--serve", address).exit_code == 2
 
 
 def test_a_store_that_is_not_there_exits_with_5(cli: Any) -> None:

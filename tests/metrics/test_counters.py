@@ -11,10 +11,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import CollectorRegistry
 
-from raceproof import Arrival, Claim, Leading, Lease, Turn, bind, count_decisions, trace_decisions
-from raceproof.doctor.snapshot import snapshot
-from raceproof.metrics import ACKNOWLEDGED, COUNTERS, GAUGES, PREFIX, StateGauges
-from raceproof.statement import watch_failures
+from raceproof import Claim, Lease, LeaseGranted, SendPermit, bind
+from raceproof.inbox import Arrival
+from raceproof.kernel.statement import watch_failures
+from raceproof.ops.doctor.snapshot import snapshot
+from raceproof.ops.metrics import ACKNOWLEDGED, COUNTERS, GAUGES, PREFIX, StateGauges, count_decisions
+from raceproof.ops.tracing import trace_decisions
 from tests.doctor.conftest import Ill
 from tests.doctor.declared import Entry, Job, Login, Parcel, Stage, bot, letters, logins, pictures
 
@@ -57,18 +59,18 @@ def everything(ill: Ill, by: str = "w") -> None:
     db.start_attempt(logins, by, "1" + by)
     db.start_attempt(logins, by, "2" + by)
     ill.put("ill_pictures", id="p" + by, state="ready")
-    turn = db.take_turn(pictures, "p" + by, by="callback-" + by)
-    db.take_turn(pictures, "p" + by, by="poller")
-    assert isinstance(turn, Turn)
-    db.delivered(turn)
-    db.take_turn(pictures, "p" + by, by=by)
-    leading = db.lead(bot, by)
-    if isinstance(leading, Leading):
-        db.lead(bot, by + "2")
-        db.step_down(leading)
-        following = db.lead(bot, by + "2")
-        assert isinstance(following, Leading)
-        db.step_down(following)
+    permit = db.begin_delivery(pictures, "p" + by, by="callback-" + by)
+    db.begin_delivery(pictures, "p" + by, by="poller")
+    assert isinstance(permit, SendPermit)
+    db.delivered(permit)
+    db.begin_delivery(pictures, "p" + by, by=by)
+    leading = db.acquire_lease(bot, by)
+    if isinstance(leading, LeaseGranted):
+        db.acquire_lease(bot, by + "2")
+        db.release_lease(leading)
+        following = db.acquire_lease(bot, by + "2")
+        assert isinstance(following, LeaseGranted)
+        db.release_lease(following)
     for source in ("shop", by):
         for _ in range(2):
             db.receive(letters, Arrival(source, "e" + by, b"{}"))
@@ -108,12 +110,12 @@ def test_each_decision_is_counted_as_what_it_is(ill: Ill, registry: CollectorReg
 
 def test_who_leads_believes_so_until_its_deadline(ill: Ill, registry: CollectorRegistry) -> None:
     """1 while it leads; a belief that has run out is none, though nobody has said so."""
-    leading = ill.db.lead(bot, "w")
-    assert isinstance(leading, Leading)
+    leading = ill.db.acquire_lease(bot, "w")
+    assert isinstance(leading, LeaseGranted)
     assert value(registry, "leader", "bot") == 1
     brief = Lease("brief", 0.001, bot.table)
-    gone = ill.db.lead(brief, "w")
-    assert isinstance(gone, Leading)
+    gone = ill.db.acquire_lease(brief, "w")
+    assert isinstance(gone, LeaseGranted)
     while value(registry, "leader", "brief"):
         pass
     assert value(registry, "leader_epoch", "brief") == gone.epoch
@@ -122,9 +124,7 @@ def test_who_leads_believes_so_until_its_deadline(ill: Ill, registry: CollectorR
 def test_nothing_that_a_stranger_names_becomes_a_label(ill: Ill, registry: CollectorRegistry) -> None:
     """Hostile keys, holders, owners, reasons, sources: the series are as many as before, and their values declared."""
     everything(ill)
-    gauges = StateGauges(
-        registry, lambda: snapshot(ill.db, Job, Login, logins, letters).readings(), every=0.0
-    )
+    gauges = StateGauges(registry, lambda: snapshot(ill.db, Job, Login, logins, letters).readings(), every=0.0)
     before = series(registry)
     for hostile in HOSTILE:
         everything(ill, hostile)
@@ -200,12 +200,13 @@ def test_every_decision_and_every_failure_has_a_span(ill: Ill) -> None:
     named: dict[str, list[Any]] = {}
     for span in spans:
         named.setdefault(span.name, []).append(span)
-    told = {"move", "claim", "renew", "release", "deliver", "mark", "start", "lead", "step down", "receive"}
+    told = {"move", "claim", "renew", "release", "deliver", "mark", "start", "lease", "receive"}
     assert {f"raceproof.{one}" for one in told} <= set(named)
-    assert {span.attributes["raceproof.outcome"] for span in named["raceproof.lead"]} == {
-        "leading",
+    assert {span.attributes["raceproof.outcome"] for span in named["raceproof.lease"]} == {
+        "granted",
+        "released",
         "took over",
-        "led",
+        "held by another",
     }
     assert all(span.attributes["raceproof.key"] != "told no more" for span in named["raceproof.move"])
     if ill.dialect != "redis":

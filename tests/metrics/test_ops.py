@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from raceproof.metrics import ACKNOWLEDGED, COUNTERS, GAUGES, PREFIX
+from raceproof.ops.metrics import ACKNOWLEDGED, COUNTERS, GAUGES, PREFIX
 
 OPS = Path(__file__).parents[2] / "ops"
 DASHBOARD = OPS / "grafana" / "raceproof.json"

@@ -2,7 +2,9 @@
 
 from enum import StrEnum
 
-from raceproof import Attempts, Delivery, Inbox, Lease, Lifecycle, Marker, Schedules, Timestamp, claim, move
+from raceproof import Attempts, Delivery, Inbox, Lease, Lifecycle, claimable, move
+from raceproof.claims import TextMarker, TimestampClaim
+from raceproof.run import Schedules
 
 
 class Stage(StrEnum):
@@ -14,25 +16,25 @@ class Stage(StrEnum):
 class Job(Lifecycle[Stage], table="jobs", revision="rev", history="job_history"):
     start = move(Stage.QUEUED, to=Stage.RUNNING, stamp="started_at")
     finish = move(Stage.QUEUED, Stage.RUNNING, to=Stage.DONE, sets="result")
-    work = claim(start, lease=60, attempts="attempts", cap=3, after="rests_until")
+    work = claimable(start, lease=60, attempts="attempts", max_attempts=3, not_before="rests_until")
 
 
 class Dated(Lifecycle[Stage], table="dated"):
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     finish = move(Stage.RUNNING, to=Stage.DONE)
-    work = claim(start, lease=60, form=Timestamp("taken_at"))
+    work = claimable(start, lease=60, form=TimestampClaim("taken_at"))
 
 
 class Marked(Lifecycle[Stage], table="marked"):
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     finish = move(Stage.RUNNING, to=Stage.DONE)
-    work = claim(start, lease=60, form=Marker("error", "WORK"))
+    work = claimable(start, lease=60, form=TextMarker("error", "WORK"))
 
 
 class Staying(Lifecycle[Stage], table="staying"):
     start = move(Stage.QUEUED, to=Stage.RUNNING)
     finish = move(Stage.RUNNING, to=Stage.DONE)
-    work = claim(at=Stage.QUEUED, lease=60)
+    work = claimable(at=Stage.QUEUED, lease=60)
 
 
 mails = Delivery("mail", "mails", state="state")

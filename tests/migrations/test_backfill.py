@@ -8,7 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Claim, Claimable, Lifecycle, Store, backfill, bind, ddl
+from raceproof import Claim, Lifecycle, Store, bind, ddl
+from raceproof.declare import Claimable
+from raceproof.schema import backfill
 from tests.migrations.declared import EVERYTHING, EXISTING, TABLES, Dated, Job, Marked, Staying
 
 Execute = Callable[[str], Any]
@@ -21,9 +23,7 @@ def deployed(request: pytest.FixtureRequest) -> Iterator[tuple[Store, Execute]]:
         for table in TABLES:
             connection.execute(table)
         for table in ("jobs", "dated", "marked", "staying"):
-            connection.execute(
-                f"INSERT INTO {table} (id, status) VALUES ('new', 'QUEUED'), ('old', 'RUNNING')"
-            )
+            connection.execute(f"INSERT INTO {table} (id, status) VALUES ('new', 'QUEUED'), ('old', 'RUNNING')")
         for statement in ddl(*EVERYTHING, dialect=request.param, existing=EXISTING):
             connection.execute(statement)
         yield bind(connection), connection.execute
@@ -45,9 +45,7 @@ def keys(store: Store, work: Claimable[Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("of", [Job, Dated, Marked])
-def test_without_it_a_new_worker_takes_a_row_that_an_old_one_works_on(
-    deployed: tuple[Store, Execute], of: Any
-) -> None:
+def test_without_it_a_new_worker_takes_a_row_that_an_old_one_works_on(deployed: tuple[Store, Execute], of: Any) -> None:
     """The control: this is what goes wrong."""
     store, _ = deployed
     assert keys(store, of.work) == {"new", "old"}

@@ -9,10 +9,12 @@ import asyncpg
 import psycopg
 import pytest
 
-from raceproof import CallError, bind, ddl, drop_ddl, guard_ddl, history_ddl, inbox_ddl
-from raceproof.guard import drop_statements, guard_statements
-from raceproof.inbox import inbox_statements
-from raceproof.schema import history_statements
+from raceproof import bind, ddl
+from raceproof.kernel.errors import CallError
+from raceproof.ops.verify import verify
+from raceproof.schema.guards import drop_statements, guard_statements
+from raceproof.schema.tables import history_table, inbox_tables
+from tests.ddl import script
 from tests.migrations.declared import EVERYTHING, EXISTING, TABLES, Job, events, lease, logins, mails
 
 
@@ -37,7 +39,7 @@ async def test_asyncpg_prepares_each_statement(empty_postgres: str) -> None:
                 for statement in statements:
                     # the extended protocol, as SQLAlchemy's dialect uses it: one command at a time
                     await (await connection.prepare(statement)).fetch()
-        found = {thing: await bind(connection).verify(thing) for thing in EVERYTHING[:-1]}
+        found = {thing: await verify(bind(connection), thing) for thing in EVERYTHING[:-1]}
     finally:
         await connection.close()
     assert [one for findings in found.values() for one in findings if one.level != "ok"] == []
@@ -48,7 +50,7 @@ def test_sqlite_executes_each_statement(sqlite: sqlite3.Connection) -> None:
     for statement in ddl(*EVERYTHING, dialect="sqlite", guards=True, existing=EXISTING):
         sqlite.execute(statement)
     store = bind(sqlite)
-    found = [one for thing in EVERYTHING[:-1] for one in store.verify(thing)]
+    found = [one for thing in EVERYTHING[:-1] for one in verify(store, thing)]
     assert [one for one in found if one.level != "ok"] == []
 
 
@@ -77,10 +79,10 @@ def test_an_index_is_built_concurrently_only_on_request(concurrently: bool, expe
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
 def test_the_text_is_the_list_in_one_piece(dialect: Literal["postgres", "sqlite"]) -> None:
     """Each function that gives one text has a list behind it."""
-    assert guard_ddl(Job, dialect) == "\n".join(guard_statements(Job, dialect))
-    assert drop_ddl(Job, dialect) == "\n".join(drop_statements(Job, dialect))
-    assert history_ddl(Job, dialect) == "\n".join(history_statements(Job, dialect))
-    assert inbox_ddl(dialect, events) == "\n".join(inbox_statements(dialect, events))
+    assert script(Job, dialect=dialect, only="guards") == "\n".join(guard_statements(Job, dialect))
+    assert script(Job, dialect=dialect, drop_guards=True) == "\n".join(drop_statements(Job, dialect))
+    assert script(Job, dialect=dialect, only="tables") == "\n".join(history_table(Job.spec, dialect))
+    assert script(events, dialect=dialect) == "\n".join(inbox_tables(events, dialect))
     for statements in (guard_statements(Job, dialect), drop_statements(Job, dialect)):
         assert len(statements) >= 2
         assert all(one.endswith(";") for one in statements)

@@ -12,14 +12,10 @@ from tests.own.fix_kinds import Case, open_case
 
 
 @pytest.fixture
-async def case(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Case]:
+async def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Case]:
     """A caller's connection of the kind that the test asks for."""
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")  # the tests themselves run in an event loop
-    async with open_case(
-        request.param, lambda: request.getfixturevalue("postgres_server").url, tmp_path
-    ) as found:
+    async with open_case(request.param, lambda: request.getfixturevalue("postgres_server").url, tmp_path) as found:
         yield found
 
 

@@ -90,9 +90,7 @@ _POSTGRES: dict[str, Opener] = {
     "sqlalchemy-psycopg-AUTOCOMMIT": lambda url: _sqlalchemy(
         url, "postgresql+psycopg://", isolation_level="AUTOCOMMIT"
     ),
-    "sqlalchemy-psycopg-async-session": lambda url: _async_sqlalchemy(
-        url, "postgresql+psycopg://", session=True
-    ),
+    "sqlalchemy-psycopg-async-session": lambda url: _async_sqlalchemy(url, "postgresql+psycopg://", session=True),
     "sqlalchemy-asyncpg": lambda url: _async_sqlalchemy(url, "postgresql+asyncpg://"),
     "sqlalchemy-asyncpg-session": lambda url: _async_sqlalchemy(url, "postgresql+asyncpg://", session=True),
     "django-postgres": _django_postgres,

@@ -16,7 +16,8 @@ from django.apps import apps
 from django.db import models
 from sqlalchemy.orm import DeclarativeBase, Session
 
-from raceproof import Lifecycle, Spec, Store, bind
+from raceproof import Lifecycle, Store, bind
+from raceproof.declare import Spec
 from tests.own.fix_django import django_on_postgres, django_on_sqlite
 
 _numbers = itertools.count(1)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Moved, Refused, Spec, sql
+from raceproof import Moved, Refused, sql
+from raceproof.declare import Spec
 from tests.contract.orders import orders
 from tests.fix_told import says_it_wrote_nothing, says_nothing_was_kept
 from tests.own.fix_kinds import ALONE, Case
@@ -84,9 +85,7 @@ async def test_a_bulk_that_fails_leaves_nothing_behind(case: Case) -> None:
     order = prepared(case, *((key, "NEW") for key in "abc"), history=True)
     case.ground.run(f"CREATE UNIQUE INDEX {order.table}_once ON {order.table} (packer)")
     with pytest.raises(Exception, match=r"(?i)unique"):
-        await case.db.move_many(
-            order.moves["pack"], {"a": {"packer": "x"}, "b": {"packer": "y"}, "c": {"packer": "x"}}
-        )
+        await case.db.move_many(order.moves["pack"], {"a": {"packer": "x"}, "b": {"packer": "y"}, "c": {"packer": "x"}})
     assert set(statuses(case, order).values()) == {"NEW"}
     assert not open_transaction(case)
     assert isinstance(await case.db.move(order.moves["pack"], "a"), Moved)

@@ -10,8 +10,8 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.orm import Session
 
 from raceproof import Claim, Lifecycle, bind
-from raceproof.statement import Statement
-from raceproof.stores.psycopg import PsycopgConnection
+from raceproof.drivers.psycopg import PsycopgConnection
+from raceproof.kernel.statement import Statement
 from raceproof.testing import PostgresServer
 from tests.own.fix_django import django_on_postgres
 
@@ -104,9 +104,7 @@ async def test_a_pool_lends_a_connection_that_has_asked(url: str) -> None:
     assert of_the_catalogue(seen) == 2
 
 
-def test_a_psycopg_connection_that_is_bound_again_has_asked(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_psycopg_connection_that_is_bound_again_has_asked(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was learned stays with the connection."""
     seen: list[str] = []
     execute = PsycopgConnection.execute

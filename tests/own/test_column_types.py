@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from raceproof import DeliveryState, Moved, Turn
+from raceproof import Moved, SendPermit
+from raceproof.deliveries import DeliveryState
 from tests.contract.noon import NOON, after
 from tests.contract.orders import orders
 from tests.contract.pictures import pictures
@@ -71,11 +72,11 @@ async def test_the_state_of_a_delivery_may_have_a_type_of_its_own(case: Case, ty
         type_ = f"state_of_{spec.table}"
     case.ground.run(f"ALTER TABLE {spec.table} ALTER COLUMN state TYPE {type_} USING state::{type_}")
     await case.own.begin()
-    first = await case.db.take_turn(delivery, "a", reserve=True, now=NOON)
-    assert isinstance(first, Turn)
+    first = await case.db.begin_delivery(delivery, "a", reserve=True, now=NOON)
+    assert isinstance(first, SendPermit)
     await case.db.uncertain(await case.db.sending(first, now=NOON), now=NOON)
-    second = await case.db.take_turn(delivery, "a", reserve=True, now=after(1))
-    assert isinstance(second, Turn)
+    second = await case.db.begin_delivery(delivery, "a", reserve=True, now=after(1))
+    assert isinstance(second, SendPermit)
     assert (await case.db.delivered(second, now=after(2))).won
     await case.own.commit()
     assert case.ground.get(spec, "a")["state"] == "delivered"

@@ -6,10 +6,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import CallError, Conflict, Moved, Spec, Started, attempt_index_ddl
+from raceproof import Conflict, Moved, Started
+from raceproof.declare import Spec
+from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
 from tests.contract.orders import orders
 from tests.contract.test_attempts import logins
+from tests.ddl import script
 from tests.fix_waiting import until_blocked
 from tests.own.fix_kinds import POSTGRES_IN_TRANSACTION, Case
 
@@ -26,9 +29,7 @@ def prepared(case: Case, **options: Any) -> Spec[str]:
 
 
 @pytest.mark.parametrize(("level", "history"), [("REPEATABLE READ", True), ("SERIALIZABLE", False)])
-async def test_a_row_that_changed_since_the_snapshot_is_a_conflict(
-    case: Case, level: str, history: bool
-) -> None:
+async def test_a_row_that_changed_since_the_snapshot_is_a_conflict(case: Case, level: str, history: bool) -> None:
     """The transaction cannot see what it would have to decide on; the caller runs it again and it works."""
     order = prepared(case, history=history)
     await case.own.begin()
@@ -87,9 +88,7 @@ async def test_a_deadlock_is_a_conflict(case: Case, postgres_server: PostgresSer
         await case.own.run("SET LOCAL deadlock_timeout = '1ms'")
         await case.own.run(f"UPDATE {order.table} SET packer = 'own' WHERE order_id = 'a'")
         waiting = asyncio.create_task(
-            asyncio.to_thread(
-                rival.execute, f"UPDATE {order.table} SET packer = 'rival' WHERE order_id = 'a'".encode()
-            )
+            asyncio.to_thread(rival.execute, f"UPDATE {order.table} SET packer = 'rival' WHERE order_id = 'a'".encode())
         )
         await until_blocked(case.ground.run, order.table)
         answer = await case.db.move(order.moves["pack"], "b")
@@ -108,7 +107,7 @@ async def test_an_attempt_that_was_started_since_the_snapshot_is_a_conflict(
 ) -> None:
     """P9: it cannot be seen, so the unique index refuses the second one; the transaction is run again and ends the first."""
     attempts, login = logins(case.ground, tenant=tenant)
-    case.ground.run(attempt_index_ddl(attempts, "postgres"))
+    case.ground.run(script(attempts, dialect="postgres", only="indexes"))
     db = case.db.for_tenant("red")
     await case.own.begin()
     await case.own.run(f"SET TRANSACTION ISOLATION LEVEL {level}")
@@ -116,9 +115,7 @@ async def test_an_attempt_that_was_started_since_the_snapshot_is_a_conflict(
     key = ("red", "a1") if tenant else "a1"
     case.ground.put(login, key, "pending", owner="ann")
     if tenant:
-        case.ground.put(
-            login, ("blue", "a1"), "pending", owner="ann"
-        )  # another one's, which is in nobody's way
+        case.ground.put(login, ("blue", "a1"), "pending", owner="ann")  # another one's, which is in nobody's way
     answer = await db.start_attempt(attempts, "ann", "a2")
     assert isinstance(answer, Conflict)
     assert "run the transaction again" in str(answer)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, connect
+from raceproof import connect
+from raceproof.kernel.errors import CallError
 from tests.contract.orders import orders
 from tests.own.fix_kinds import POSTGRES_IN_TRANSACTION, Case
 

@@ -9,12 +9,16 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from raceproof import Claim, Lifecycle, Moved, Spec, Unknown, bind, claim_index_ddl, connect
-from raceproof.moves.postgres_texts import postgres_texts
+from raceproof import Claim, Lifecycle, Moved, Unknown, bind, connect
+from raceproof.declare import Spec
+from raceproof.kernel.postgres import PostgresDialect
+from raceproof.moves.fast.postgres import FastPostgresMoves
+from raceproof.moves.fast.postgres_ends import PostgresEnds
 from raceproof.moves.request import request
-from raceproof.moves.sql import values
+from raceproof.moves.slots import values
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import PostgresGround, fresh_name
+from tests.ddl import script
 from tests.faults.fix_cut import Faulty, open_faulty
 from tests.fix_beside import postgres_beside
 
@@ -47,7 +51,7 @@ def prepared(ground: PostgresGround, rows: int, kind: str = "bigint") -> Spec[st
         f"CREATE TABLE {spec.table} ({KIND[kind]} PRIMARY KEY, status text NOT NULL DEFAULT 'QUEUED',"
         " claimed_by text, claimed_until timestamptz, fence bigint)"
     )
-    ground.run(claim_index_ddl(spec.claims["work"], "postgres").replace("CONCURRENTLY ", ""))
+    ground.run(script(spec.claims["work"], dialect="postgres", only="indexes").replace("CONCURRENTLY ", ""))
     made = "n" if kind == "bigint" else "lpad(n::text, 32, '0')::uuid"
     ground.run(f"INSERT INTO {spec.table} (number) SELECT {made} FROM generate_series(1, {rows}) n")
     return spec
@@ -67,8 +71,7 @@ async def test_what_the_store_refuses_for_one_row_takes_all_of_two_calls_back(
         " $$ BEGIN IF NEW.status = 'DONE' AND NEW.number = 200 THEN RAISE 'not this one'; END IF; RETURN NEW; END $$"
     )
     ground.run(
-        f"CREATE TRIGGER refuse BEFORE UPDATE ON {spec.table}"
-        f" FOR EACH ROW EXECUTE FUNCTION {spec.table}_refuse()"
+        f"CREATE TRIGGER refuse BEFORE UPDATE ON {spec.table} FOR EACH ROW EXECUTE FUNCTION {spec.table}_refuse()"
     )
     async with connect(postgres_server.url) as db:
         claims = [
@@ -126,7 +129,7 @@ async def test_a_key_may_be_written_otherwise_than_the_store_writes_it(
 
 
 def _like(one: Claim[str, Any], key: Any) -> Claim[str, Any]:
-    return Claim(key, one.move, one.fence, one.by, one.attempt, one.before, one.deadline, None)
+    return Claim(key, one.declared, one.fence, one.by, one.attempt, one.before, one.deadline, None)
 
 
 @pytest.mark.parametrize("plan", ["force_custom_plan", "force_generic_plan"])
@@ -140,8 +143,8 @@ def test_rows_are_found_by_their_keys_however_many_wait(
         first = request(spec.moves["finish"], claims[0])
         types = {"number": "bigint", "fence": "bigint"}
         statement = (
-            postgres_texts("format", 18)
-            .swift_alike(first, types)
+            PostgresEnds(FastPostgresMoves(PostgresDialect("format", 18)))
+            .alike_text(first, types)
             .bind({**values(first), "rp_wanted_0": [one.key for one in claims]})
         )
         connection.execute(f"SET plan_cache_mode = {plan}")

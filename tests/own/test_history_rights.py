@@ -6,7 +6,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Already, Moved, Spec, bind
+from raceproof import Already, Moved, bind
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import PostgresGround, fresh_name
 from tests.contract.orders import orders

@@ -59,9 +59,7 @@ async def test_a_start_sees_the_attempt_that_it_has_waited_for(
     assert found == ["superseded", "pending"]
     (told,) = await case.own.run("SHOW default_transaction_isolation")
     assert told == (level,)
-    assert not await case.own.run(
-        "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
-    )
+    assert not await case.own.run("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
 
 
 @pytest.mark.parametrize("case", POSTGRES, indirect=True)

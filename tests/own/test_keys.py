@@ -5,7 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from raceproof import Lifecycle, Missing, Moved, Refused, Spec, column
+from raceproof import Lifecycle, Missing, Moved, Refused, column
+from raceproof.declare import Spec
 from tests.contract.grounds import Caller, fresh_name
 from tests.contract.orders import DECLARATION, orders
 from tests.own.fix_kinds import Case
@@ -33,9 +34,7 @@ KEYS: dict[str, tuple[dict[str, str], tuple[Any, Any, Any]]] = {
 }
 
 
-async def check_moves(
-    case: Case, order: Spec[str], a: Any, b: Any, nobody: Any, db: Caller | None = None
-) -> None:
+async def check_moves(case: Case, order: Spec[str], a: Any, b: Any, nobody: Any, db: Caller | None = None) -> None:
     """One row, a loser, a missing one, a bulk with all of these, a repeated call, a predicate, reading and history."""
     db = db or case.db
     pack, take_back = order.moves["pack"], order.moves["take_back"]
@@ -54,11 +53,7 @@ async def check_moves(
     assert (await db.move(order.moves["send"], a, call="x")).replayed is True
     (found,) = await db.move_many(take_back, where=column("status") == "SENT")
     # SQLite keeps a UUID as text, and so it finds it
-    assert (
-        str(found.key) == str(a)
-        if not isinstance(a, tuple)
-        else list(map(str, found.key)) == list(map(str, a))
-    )
+    assert str(found.key) == str(a) if not isinstance(a, tuple) else list(map(str, found.key)) == list(map(str, a))
     assert (await db.read(order, a))["status"].rstrip() == "RETURNED"
     assert [entry.move for entry in await db.history(order, a)] == ["take_back", "send", "pack"]
     await case.own.commit()

@@ -7,7 +7,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from raceproof import AsyncStore, Marked, Turn, bind
+from raceproof import AsyncStore, DeliveryRecorded, SendPermit, bind
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.jobs import jobs, put
@@ -16,9 +16,7 @@ from tests.fix_waiting import until_blocked
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-async def test_who_changes_the_row_meanwhile_does_not_undo_a_mark(
-    postgres_server: PostgresServer, level: str
-) -> None:
+async def test_who_changes_the_row_meanwhile_does_not_undo_a_mark(postgres_server: PostgresServer, level: str) -> None:
     """Where each statement is a transaction with a snapshot of its own, it is simply made again."""
     settings: Any = {"default_transaction_isolation": level}
     own = await asyncpg.connect(postgres_server.url, server_settings=settings)
@@ -30,14 +28,14 @@ async def test_who_changes_the_row_meanwhile_does_not_undo_a_mark(
 
     db = bind(own)
     delivery, spec = pictures(PostgresGround(Caller(db), run), True)
-    turn = await db.take_turn(delivery, "a")
-    assert isinstance(turn, Turn)
+    permit = await db.begin_delivery(delivery, "a")
+    assert isinstance(permit, SendPermit)
     with psycopg.connect(postgres_server.url) as rival:
         rival.execute(f"UPDATE {spec.table} SET kind = 'y'".encode())
-        marking = asyncio.create_task(db.delivered(turn))
+        marking = asyncio.create_task(db.delivered(permit))
         await until_blocked(run, spec.table)
         rival.commit()
-        assert isinstance(await marking, Marked)
+        assert isinstance(await marking, DeliveryRecorded)
     await own.close()
     beside.close()
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Lifecycle, Moved, Refused, Spec, sql
+from raceproof import Lifecycle, Moved, Refused, sql
+from raceproof.declare import Spec
 from tests.contract.grounds import fresh_name
 from tests.contract.orders import DECLARATION
 from tests.own.fix_kinds import Case

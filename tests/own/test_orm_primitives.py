@@ -12,18 +12,18 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from raceproof import (
+    AlreadyActive,
     Attempts,
-    CallError,
     Claim,
     Delivery,
-    Kept,
     Lifecycle,
     Moved,
+    SendPermit,
     Started,
-    Turn,
     bind,
     column,
 )
+from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
 
 FIRST, SECOND, THIRD, OWNER = (UUID(int=0xABC000 + number) for number in range(4))
@@ -106,7 +106,7 @@ async def test_an_owner_has_one_attempt_however_the_orm_spells_it(session: Async
     assert isinstance(again, Started)
     assert again.replayed
     kept = await db.start_attempt(LOGINS, OWNER, SECOND, when_open="keep")
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, AlreadyActive)
     assert (kept.key, kept.owner) == (FIRST, OWNER)
     started = await db.start_attempt(LOGINS, OWNER, SECOND)
     assert isinstance(started, Started)
@@ -123,13 +123,13 @@ async def test_a_delivery_has_the_same_idempotency_key_as_without_the_orm(sessio
     db = bind(session)
     session.add(Login(id=FIRST, user_id=OWNER, status="open"))
     await session.flush()
-    turn = await db.take_turn(NOTICE, FIRST, by="ann", returning=["id", "user_id"])
-    assert isinstance(turn, Turn)
-    assert (turn.key, turn.row) == (FIRST, {"id": FIRST, "user_id": OWNER})
-    assert turn.intent == NOTICE.intent(FIRST)
-    assert not (await db.take_turn(NOTICE, FIRST, by="bob")).won
+    permit = await db.begin_delivery(NOTICE, FIRST, by="ann", returning=["id", "user_id"])
+    assert isinstance(permit, SendPermit)
+    assert (permit.key, permit.row) == (FIRST, {"id": FIRST, "user_id": OWNER})
+    assert permit.idempotency_key == NOTICE.idempotency_key(FIRST)
+    assert not (await db.begin_delivery(NOTICE, FIRST, by="bob")).won
     assert [one.key for one in await db.deliveries(NOTICE)] == [FIRST]
-    assert (await db.delivered(turn)).won
+    assert (await db.delivered(permit)).won
     assert (await session.get_one(Login, FIRST)).delivered_at is not None
 
 

@@ -105,9 +105,9 @@ def test_a_value_is_written_guarded_and_returned_as_the_orm_would(
 ) -> None:
     """What a move sets reads the same through the ORM, and what the ORM wrote fits a guard."""
     value_type, before, after = kind
-    key_type = (SQLALCHEMY_KEYS if request.node.callspec.params["make"][0] == "sqlalchemy" else DJANGO_KEYS)[
-        "integer"
-    ][0]
+    key_type = (SQLALCHEMY_KEYS if request.node.callspec.params["make"][0] == "sqlalchemy" else DJANGO_KEYS)["integer"][
+        0
+    ]
     table = make(key_type, value_type)
     for key in (1, 2, 3):
         table.put(key, before)
@@ -149,9 +149,7 @@ def test_a_guard_fits_what_the_orm_wrote(
 
 
 @ORMS
-def test_a_stamp_fits_a_guard_with_the_moment_that_the_orm_read(
-    make: Make, request: pytest.FixtureRequest
-) -> None:
+def test_a_stamp_fits_a_guard_with_the_moment_that_the_orm_read(make: Make, request: pytest.FixtureRequest) -> None:
     """A stamp has three digits of a second and the ORM writes six or none: the moment counts, not its spelling."""
     orm = request.node.callspec.params["make"][0]
     keys = SQLALCHEMY_KEYS if orm == "sqlalchemy" else DJANGO_KEYS

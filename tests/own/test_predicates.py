@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Moved, Refused, Spec, column, sql
+from raceproof import Moved, Refused, column, sql
+from raceproof.declare import Spec
 from tests.contract.orders import DECLARATION, orders
 from tests.own.fix_kinds import Case
 
@@ -71,9 +72,7 @@ async def test_the_order_in_which_parameters_are_given_does_not_matter(case: Cas
 @every_style
 async def test_a_declared_guard_is_part_of_every_call(case: Case) -> None:
     """Beside the guards of the call, and in bulks too."""
-    moves = {
-        "pack": {"from": ["NEW"], "to": "PACKED", "where": [["n", "<", 5], ["m % {d} = 0", "sql", {"d": 2}]]}
-    }
+    moves = {"pack": {"from": ["NEW"], "to": "PACKED", "where": [["n", "<", 5], ["m % {d} = 0", "sql", {"d": 2}]]}}
     order = orders(moves={**DECLARATION["moves"], **moves}, statuses=DECLARATION["statuses"])
     prepared(case, order, n=4, m=2)
     case.ground.put(order, "c", "NEW", n=4, m=3)

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from raceproof import Arrival, Attempts, Claim, Inbox, Leading, Lease, Lost, Started, Turn
+from raceproof import Attempts, Claim, Inbox, Lease, LeaseGranted, Lost, SendPermit, Started
+from raceproof.inbox import Arrival
 from tests.contract.grounds import fresh_name
 from tests.contract.jobs import FORMS, jobs
 from tests.contract.pictures import pictures
@@ -47,7 +48,7 @@ async def test_a_claim_lives_and_dies_with_the_caller_s_transaction(case: Case, 
 @pytest.mark.parametrize("form", FORMS)
 async def test_a_stale_holder_is_refused_whatever_its_connection(case: Case, form: str) -> None:
     """P4 and P5 through every driver's parameters and types."""
-    job = jobs(case.ground, form, claim={"cap": None, "exhausted": None})
+    job = jobs(case.ground, form, claim={"max_attempts": None, "dead_letter": None})
     case.ground.put(job, "a", "QUEUED", made_at=1)
     await case.own.begin()
     (late,) = await case.db.claim(job.claims["work"], by="late", now=NOON)
@@ -75,13 +76,13 @@ async def test_a_delivery_an_attempt_and_a_lease_in_one_transaction(case: Case) 
     case.ground.inbox_table(inbox)
     for end in (case.own.rollback, case.own.commit):
         await case.own.begin()
-        turn = await case.db.take_turn(delivery, "a", now=NOON)
-        assert isinstance(turn, Turn)
-        assert (await case.db.delivered(turn, now=NOON)).won
+        permit = await case.db.begin_delivery(delivery, "a", now=NOON)
+        assert isinstance(permit, SendPermit)
+        assert (await case.db.delivered(permit, now=NOON)).won
         assert isinstance(await case.db.start_attempt(attempts, "ann", "l1", now=NOON), Started)
         assert isinstance(await case.db.start_attempt(attempts, "ann", "l2", now=NOON), Started)
-        leading = await case.db.lead(lease, "ann", now=NOON)
-        assert isinstance(leading, Leading)
+        leading = await case.db.acquire_lease(lease, "ann", now=NOON)
+        assert isinstance(leading, LeaseGranted)
         (told,) = await case.db.receive_many(inbox, [Arrival("t", "1", b"\x00{}")], now=NOON)
         assert not told.duplicate
         await end()

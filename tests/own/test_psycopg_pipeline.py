@@ -2,7 +2,9 @@
 
 import psycopg
 
-from raceproof import CallError, Spec, bind
+from raceproof import bind
+from raceproof.declare import Spec
+from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders

@@ -8,8 +8,11 @@ import pytest
 import redis
 import redis.asyncio
 
-from raceproof import Already, Arrival, CallError, Inbox, Lost, Moved, Refused, Spec, Store, bind, column
-from raceproof.statement import Rows, Statement
+from raceproof import Already, Inbox, Lost, Moved, Refused, Store, bind, column
+from raceproof.declare import Spec
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.statement import Rows, Statement
 from raceproof.testing import ValkeyServer
 from tests.contract.grounds import Caller, RedisGround, fresh_name
 from tests.contract.jobs import jobs
@@ -174,7 +177,7 @@ async def test_a_row_that_is_offered_again_stands_in_the_line_of_its_new_value(
     client = redis.Redis.from_url(valkey_server.url, decode_responses=True)
     store = bind(client)
     ground = RedisGround(Caller(store), client)
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     work = job.claims["work"]
     for key, owner in (("k0", "ann"), ("k1", "ann"), ("k2", "bob")):
         ground.put(job, key, "QUEUED", owner=owner)
@@ -195,13 +198,13 @@ async def test_a_claim_and_its_end_are_one_script_each(valkey_server: ValkeyServ
     client = redis.Redis.from_url(valkey_server.url, decode_responses=True)
     store = bind(client)
     ground = RedisGround(Caller(store), client)
-    job = jobs(ground, history=True, claim={"serial": "owner", "exhausted": None})
+    job = jobs(ground, history=True, claim={"ordering_key": "owner", "dead_letter": None})
     work = job.claims["work"]
     for number in range(3):
         ground.put(job, f"k{number}", "QUEUED", owner="ann")
         store.offer(work, [f"k{number}"])
     sent: list[str] = []
-    driver = store._driver
+    driver = store.driver
     execute = driver.execute
 
     def counted(statement: Statement) -> Rows:

@@ -13,21 +13,21 @@ import redis.asyncio
 
 from raceproof import (
     Attempts,
-    CallError,
     Delivery,
+    DeliveryRecorded,
     Lifecycle,
     Lost,
-    Marked,
     Missing,
     Moved,
+    SendPermit,
     Taken,
-    Turn,
     bind,
-    claim,
+    claimable,
     column,
     move,
 )
-from raceproof.statement import Rows, Statement
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.statement import Rows, Statement
 from raceproof.testing import valkey
 from tests.contract.grounds import Caller, fresh_name
 from tests.contract.orders import orders
@@ -118,8 +118,8 @@ async def check_work(db: Caller, client: Any) -> None:
     class Job(Lifecycle[Status], table=name, tenant="shop", history=name):
         start = move(Status.QUEUED, to=Status.RUNNING)
         finish = move(Status.RUNNING, to=Status.DONE)
-        work = claim(start, lease=30)
-        lined = claim(start, lease=30, serial="owner")
+        work = claimable(start, lease=30)
+        lined = claimable(start, lease=30, ordering_key="owner")
 
     client.hset(f"{name}:{{red}}:k1", mapping={"status": "QUEUED"})
     red = db.for_tenant("red")
@@ -156,9 +156,9 @@ def test_deliveries_on_a_cluster(cluster: int) -> None:
             finish = move(Status.RUNNING, to=Status.DONE)
 
         assert isinstance(db.move(Job.start, "k:1"), Moved)
-        turn = db.take_turn(Delivery("picture", name, tenant=tenant), "k:1")
-        assert isinstance(turn, Turn)
-        assert isinstance(db.delivered(turn), Marked)
+        permit = db.begin_delivery(Delivery("picture", name, tenant=tenant), "k:1")
+        assert isinstance(permit, SendPermit)
+        assert isinstance(db.delivered(permit), DeliveryRecorded)
         assert client.hget(f"{name}:{row}", "delivered_at") is not None
     client.close()
 
@@ -195,7 +195,12 @@ def test_attempts_on_a_cluster(cluster: int) -> None:
         assert (answer.outcome, answer.superseded) == ("started", ended)
     kept: Any = db.start_attempt(attempts, "ann", "k3", when_open="keep")
     respected: Any = db.start_attempt(attempts, "ann", "k3", when_open="reject")
-    assert (kept.outcome, kept.key, respected.outcome, respected.active) == ("kept", "k2", "rejected", "k2")
+    assert (kept.outcome, kept.key, respected.outcome, respected.active) == (
+        "already active",
+        "k2",
+        "rejected",
+        "k2",
+    )
     client.close()
 
 
@@ -219,7 +224,7 @@ def test_a_pointer_that_has_changed_since_it_was_read_is_read_again(cluster: int
     client = redis.RedisCluster(host="127.0.0.1", port=cluster, decode_responses=True)
     db, attempts = bind(client), logins_of_owners()
     db.start_attempt(attempts, "ann", "k0")
-    driver = db._driver
+    driver = db.driver
     execute, waiting = driver.execute, ["k1"]
 
     def overtaken(statement: Statement) -> Rows:

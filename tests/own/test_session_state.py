@@ -7,7 +7,8 @@ from typing import Any
 import asyncpg
 import psycopg
 
-from raceproof import Spec, bind, column
+from raceproof import bind, column
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller, PostgresGround, SqliteGround
 from tests.contract.orders import orders
@@ -82,9 +83,7 @@ async def test_psycopg_behind_a_pooler_finds_a_new_session_each_time(
 async def test_a_bound_sqlite_connection_is_left_as_it_was() -> None:
     """The same schema, settings, functions and threads as before."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    ground = SqliteGround(
-        Caller(bind(connection)), lambda text, params=(): connection.execute(text, params).fetchall()
-    )
+    ground = SqliteGround(Caller(bind(connection)), lambda text, params=(): connection.execute(text, params).fetchall())
     order = prepared(ground)
 
     def state() -> list[Any]:

@@ -9,7 +9,8 @@ from sqlalchemy import ForeignKey, create_engine, select
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from raceproof import CallError, Lifecycle, Moved, Refused, bind, sql
+from raceproof import Lifecycle, Moved, Refused, bind, sql
+from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller
 

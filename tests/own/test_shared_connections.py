@@ -7,7 +7,8 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row, namedtuple_row
 
-from raceproof import AsyncStore, Moved, Spec, Store, bind
+from raceproof import AsyncStore, Moved, Store, bind
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import PostgresGround
 from tests.contract.orders import orders

@@ -10,19 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from raceproof import (
-    Already,
-    Attempts,
-    CallError,
-    Claim,
-    Delivery,
-    Lifecycle,
-    Missing,
-    Refused,
-    Store,
-    bind,
-    column,
-)
+from raceproof import Already, Attempts, Claim, Delivery, Lifecycle, Missing, Refused, Store, bind, column
+from raceproof.kernel.errors import CallError
 
 KEY, OTHER = UUID("5448d865-b2ef-4f5e-9b1a-0a5f6f8a0001"), UUID("5448d865-b2ef-4f5e-9b1a-0a5f6f8a0002")
 ORDER = Lifecycle.from_dict(
@@ -67,7 +56,7 @@ CALLS: dict[str, Any] = {
     "move": lambda db, key: db.move(PAY, key),
     "move_many": lambda db, key: db.move_many(PAY, [key]),
     "claim_one": lambda db, key: db.claim_one(WORK, key),
-    "take_turn": lambda db, key: db.take_turn(PARCEL, key),
+    "begin_delivery": lambda db, key: db.begin_delivery(PARCEL, key),
     "read": lambda db, key: db.read(ORDER, key),
     "start_attempt": lambda db, key: db.start_attempt(OWNED, "ann", key),
 }
@@ -97,9 +86,7 @@ def test_a_text_that_is_a_uuid_is_looked_for_in_other_spellings_too(
         db.move(PAY, given)
 
 
-def test_an_owner_that_is_spelled_otherwise_gets_no_second_attempt(
-    db: Store, connection: sqlite3.Connection
-) -> None:
+def test_an_owner_that_is_spelled_otherwise_gets_no_second_attempt(db: Store, connection: sqlite3.Connection) -> None:
     """P9: the open attempt of the same owner would not be seen."""
     connection.execute("INSERT INTO orders (id, status, owner) VALUES ('a', 'new', ?)", [KEY.hex])
     with pytest.raises(CallError, match="owner holds"):
@@ -116,9 +103,7 @@ def test_a_row_that_is_nowhere_is_missing(db: Store, connection: sqlite3.Connect
 
 
 @pytest.mark.parametrize("spelling", [KEY.hex, str(KEY), str(KEY).upper()])
-def test_a_guard_by_a_uuid_fits_every_spelling(
-    db: Store, connection: sqlite3.Connection, spelling: str
-) -> None:
+def test_a_guard_by_a_uuid_fits_every_spelling(db: Store, connection: sqlite3.Connection, spelling: str) -> None:
     """A guard that matches nothing would be a silent empty claim."""
     connection.execute("INSERT INTO orders (id, status, owner) VALUES ('a', 'new', ?)", [spelling])
     assert db.claim(WORK, where=column("owner") == OTHER) == []
@@ -132,9 +117,7 @@ def test_a_guard_by_a_uuid_fits_every_spelling(
     "spelling",
     ["2026-01-31 12:00:00", "2026-01-31 12:00:00.000", "2026-01-31 12:00:00.000000", "2026-01-31T12:00:00Z"],
 )
-def test_a_guard_by_a_moment_fits_every_spelling(
-    db: Store, connection: sqlite3.Connection, spelling: str
-) -> None:
+def test_a_guard_by_a_moment_fits_every_spelling(db: Store, connection: sqlite3.Connection, spelling: str) -> None:
     """Django writes no fraction, SQLAlchemy six digits, the library three."""
     noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
     connection.execute("INSERT INTO orders (id, status, made_at) VALUES ('a', 'new', ?)", [spelling])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from raceproof import Lifecycle, Moved, bind
+from raceproof.ops.verify import verify
 from tests.contract.orders import DECLARATION
 
 ORDER = Lifecycle.from_dict({**DECLARATION, "table": "archive.orders"})
@@ -46,5 +47,5 @@ def test_a_row_of_an_attached_database_is_read_whole(connection: sqlite3.Connect
 
 def test_a_table_of_an_attached_database_is_verified(connection: sqlite3.Connection) -> None:
     """Not the one in main."""
-    findings = bind(connection).verify(ORDER)
+    findings = verify(bind(connection), ORDER)
     assert {finding.level for finding in findings} == {"ok", "warning"}

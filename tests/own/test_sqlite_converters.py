@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raceproof import Claim, Lost, Marked, Turn
+from raceproof import Claim, DeliveryRecorded, Lost, SendPermit
 from tests.contract.grounds import Caller, SqliteGround
 from tests.contract.jobs import ALL_FORMS, jobs
 from tests.contract.noon import NOON, after
@@ -33,9 +33,7 @@ async def ground(
     path = tmp_path / "converted.db"
     own = _opened(request.param, path)
     with closing(sqlite3.connect(path, isolation_level=None)) as beside:
-        found = SqliteGround(
-            Caller(own.store), lambda text, params=(): beside.execute(text, params).fetchall()
-        )
+        found = SqliteGround(Caller(own.store), lambda text, params=(): beside.execute(text, params).fetchall())
         found.time = DECLARED[request.param]
         yield found
     await own.close()
@@ -75,9 +73,9 @@ async def test_who_has_lost_a_row_is_told_the_fence_that_it_has(ground: SqliteGr
 async def test_a_delivery_is_marked_by_its_fence(ground: SqliteGround, told: bool) -> None:
     """P5: what was sent is delivered, also after a renewal."""
     delivery, picture = pictures(ground, told)
-    turn = await ground.db.take_turn(delivery, "a")
-    assert isinstance(turn, Turn)
-    kept = await ground.db.sending(turn)
-    assert isinstance(kept, Turn)
-    assert isinstance(await ground.db.delivered(kept), Marked)
+    permit = await ground.db.begin_delivery(delivery, "a")
+    assert isinstance(permit, SendPermit)
+    kept = await ground.db.sending(permit)
+    assert isinstance(kept, SendPermit)
+    assert isinstance(await ground.db.delivered(kept), DeliveryRecorded)
     assert ground.get(picture, "a")["delivered_at"] is not None

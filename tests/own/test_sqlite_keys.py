@@ -4,8 +4,9 @@ import sqlite3
 
 import pytest
 
-from raceproof import Already, Moved, bind, history_ddl
+from raceproof import Already, Moved, bind
 from tests.contract.orders import orders
+from tests.ddl import script
 
 COLUMNS = "status text, rev int DEFAULT 0, packed_at text, packer text, box text"
 
@@ -18,11 +19,9 @@ def test_every_row_that_moved_is_told_to_its_caller(keys: list[object], kind: st
     order = orders(table="orders", history=history)
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute(f"CREATE TABLE orders (order_id {kind} PRIMARY KEY, {COLUMNS})")
-    connection.executemany(
-        "INSERT INTO orders (order_id, status) VALUES (?, 'NEW')", [(key,) for key in keys]
-    )
+    connection.executemany("INSERT INTO orders (order_id, status) VALUES (?, 'NEW')", [(key,) for key in keys])
     if order.history:
-        connection.executescript(history_ddl(order, "sqlite"))
+        connection.executescript(script(order, dialect="sqlite", only="tables"))
     db = bind(connection)
     answers = db.move_many(order.moves["pack"], keys)
     assert [type(answer) for answer in answers] == [Moved, Moved]
@@ -37,9 +36,7 @@ def test_a_number_and_its_text_are_two_rows_where_the_column_has_no_type(keys: l
     order = orders(table="orders")
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute(f"CREATE TABLE orders (order_id PRIMARY KEY, {COLUMNS})")
-    connection.executemany(
-        "INSERT INTO orders (order_id, status) VALUES (?, 'NEW')", [(key,) for key in keys]
-    )
+    connection.executemany("INSERT INTO orders (order_id, status) VALUES (?, 'NEW')", [(key,) for key in keys])
     answers = bind(connection).move_many(order.moves["pack"], keys)
     assert [type(answer) for answer in answers] == [Moved, Moved]
     connection.close()

@@ -7,7 +7,7 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from raceproof.stores.connect import open_sqlite
+from raceproof.connect.url import open_sqlite
 
 PROCESSES = 4
 Opening = Callable[[str], sqlite3.Connection]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Conflict, Moved, Spec, bind
+from raceproof import Conflict, Moved, bind
+from raceproof.declare import Spec
 from tests.contract.grounds import fresh_name
 from tests.contract.orders import orders
 from tests.own.fix_kinds import SQLITE_IN_TRANSACTION, Case
@@ -126,9 +127,7 @@ def test_the_callers_text_factory_changes_nothing() -> None:
 
 def check_moves_on(connection: sqlite3.Connection) -> None:
     order = orders(table="orders")
-    connection.execute(
-        "CREATE TABLE orders (order_id text PRIMARY KEY, status text, rev int, packed_at text)"
-    )
+    connection.execute("CREATE TABLE orders (order_id text PRIMARY KEY, status text, rev int, packed_at text)")
     connection.execute("INSERT INTO orders VALUES ('a', 'NEW', 0, NULL)")
     db = bind(connection)
     assert [db.move(order.moves["pack"], "a").outcome for _ in range(2)] == ["moved", "already"]
@@ -143,9 +142,7 @@ def test_a_savepoint_of_the_callers_with_our_name_survives() -> None:
     """Savepoints nest: ours ends before theirs."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     order = orders(table="orders")
-    connection.execute(
-        "CREATE TABLE orders (order_id text PRIMARY KEY, status text, rev int, packed_at text)"
-    )
+    connection.execute("CREATE TABLE orders (order_id text PRIMARY KEY, status text, rev int, packed_at text)")
     connection.execute("INSERT INTO orders VALUES ('a', 'NEW', 0, NULL), ('b', 'NEW', 0, NULL)")
     connection.execute('SAVEPOINT "raceproof"')
     db = bind(connection)

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from raceproof import Already, Event, Missing, Moved, Refused, Spec, sql, subscribed
+from raceproof import Already, Missing, Moved, Refused, sql
+from raceproof.declare import Spec
+from raceproof.kernel.events import Event, subscribed
 from tests.contract.orders import orders
 from tests.own.fix_kinds import IN_TRANSACTION, Case
 

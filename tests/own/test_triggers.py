@@ -7,7 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import CallError, Claim, Lost, Store, Taken, bind
+from raceproof import Claim, Lost, Store, Taken, bind
+from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller, Ground, PostgresGround, SqliteGround
 from tests.contract.jobs import jobs, put
@@ -90,7 +91,7 @@ async def test_a_renewal_that_a_trigger_passes_over_is_not_told_as_one(
     assert len(await ground.db.claim(job.claims["work"], by="bob", now=after(31))) == 1
 
 
-async def test_what_hinders_one_row_from_being_set_aside_takes_no_other_away(
+async def test_what_hinders_one_row_from_being_dead_letter_takes_no_other_away(
     own: tuple[Ground, Callable[..., Any]],
 ) -> None:
     """P13: rows that the same call has claimed are handed out; with none, the error is told."""

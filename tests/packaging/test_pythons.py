@@ -13,9 +13,7 @@ def test_the_classifiers_list_every_supported_python() -> None:
     assert f"{sys.version_info.major}.{sys.version_info.minor}" in supported()
 
 
-def test_interpreters_are_found_in_pyenv_and_on_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interpreters_are_found_in_pyenv_and_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each full version once, and a shim that cannot run is left out."""
     for version, answer in {"3.12.1": "3.12.1", "3.12.9": "3.12.9", "3.11.7": "3.11.7"}.items():
         python = tmp_path / "pyenv" / "versions" / version / "bin" / f"python{version.rpartition('.')[0]}"

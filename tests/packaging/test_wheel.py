@@ -56,7 +56,7 @@ def test_the_wheel_has_its_texts_and_its_types(wheel: Path) -> None:
         "moves/postgres.sql",
         "moves/sqlite.sql",
         "moves/redis.lua",
-        "guard/postgres.sql",
+        "schema/guards_postgres.sql",
     ):
         assert f"raceproof/{file}" in names
     assert not [name for name in names if name.startswith(("tests/", "bench/", "tools/"))]
@@ -91,13 +91,11 @@ with connect("sqlite:///{tmp_path}/x.db") as db:
             "import asyncio, raceproof; asyncio.run(raceproof.connect('redis://x').aopen())",
             "redis",
         ),
-        ("from raceproof.metrics import count_decisions; count_decisions()", "metrics"),
-        ("from raceproof.tracing import trace_decisions; trace_decisions()", "otel"),
+        ("from raceproof.ops.metrics import count_decisions; count_decisions()", "metrics"),
+        ("from raceproof.ops.tracing import trace_decisions; trace_decisions()", "otel"),
     ],
     ids=["psycopg", "redis", "asyncpg", "redis async", "metrics", "otel"],
 )
 def test_a_missing_extra_is_named(python: Path, code: str, extra: str) -> None:
     """With a command that installs it today."""
-    assert f"install the extra '{extra}' of raceproof, with pip install '.[{extra}]' in a" in run(
-        python, code
-    )
+    assert f"install the extra '{extra}' of raceproof, with pip install '.[{extra}]' in a" in run(python, code)

@@ -9,20 +9,29 @@ import asyncpg
 import psycopg
 import pytest
 
-from raceproof import Lifecycle, Spec, bind, claim_index_ddl, connect
-from raceproof.claims import SqliteClaims, claim_request
-from raceproof.claims.postgres import PostgresClaims
-from raceproof.moves import PostgresMoves
-from raceproof.statement import Statement
+from raceproof import Lifecycle, bind, connect
+from raceproof.claims.fast.postgres import FastPostgresClaims
+from raceproof.claims.request import claim_request
+from raceproof.claims.sqlite import SqliteClaims
+from raceproof.declare import Spec
+from raceproof.kernel.postgres import PostgresDialect
+from raceproof.kernel.sqlite import SqliteDialect
+from raceproof.kernel.statement import Statement
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
+from tests.ddl import script
 from tests.plans.test_moves import nodes
 
 
-def declare(serial: bool = False) -> Spec[str]:
-    work: dict[str, Any] = {"move": "start", "lease": 30, "order_by": ["made_at"], "after": "rests_until"}
-    if serial:
-        work["serial"] = "owner"
+def declare(ordered: bool = False) -> Spec[str]:
+    work: dict[str, Any] = {
+        "move": "start",
+        "lease": 30,
+        "order_by": ["made_at"],
+        "not_before": "rests_until",
+    }
+    if ordered:
+        work["ordering_key"] = "owner"
     return Lifecycle.from_dict(
         {
             "name": "Big",
@@ -40,7 +49,7 @@ def declare(serial: bool = False) -> Spec[str]:
 COLUMNS = "status text NOT NULL, made_at bigint, owner text, claimed_by text, fence bigint"
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["plain", "serial"])
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "ordering_key"])
 def big(
     request: pytest.FixtureRequest, postgres_server: PostgresServer
 ) -> Iterator[tuple[psycopg.Connection[Any], Spec[str]]]:
@@ -54,7 +63,7 @@ def big(
         f"INSERT INTO {spec.table} (id, status, made_at, owner)"
         " SELECT n, CASE WHEN n % 100 = 0 THEN 'QUEUED' ELSE 'DONE' END, n, n::text FROM generate_series(1, 100000) n"
     )
-    for statement in claim_index_ddl(spec.claims["work"], "postgres").split(";"):
+    for statement in script(spec.claims["work"], dialect="postgres", only="indexes").split(";"):
         if statement.strip():
             connection.execute(statement)
     connection.execute(f"ANALYZE {spec.table}")
@@ -67,10 +76,8 @@ def test_a_claim_reads_neither_the_table_nor_all_rows_that_wait(
 ) -> None:
     """The index gives the rows in order, and their places lead to them."""
     connection, spec = big
-    program = PostgresClaims(PostgresMoves("format", 18)).acquire(
-        claim_request(spec.claims["work"], limit=10)
-    )
-    assert next(program).name == "move.table"
+    program = FastPostgresClaims(PostgresDialect("format", 18)).acquire(claim_request(spec.claims["work"], limit=10))
+    assert next(program).name == "table.kind"
     statement: Statement = program.send([(False, False)])
     rows = connection.execute(f"EXPLAIN (FORMAT JSON) {statement.text}", statement.params).fetchall()
     plan = nodes(rows[0][0][0]["Plan"])
@@ -86,10 +93,10 @@ async def test_a_claim_of_a_few_rows_is_planned_once_on_connections_of_our_own(
     """They find rows by an index whatever the statistics say, so the plan can be kept; the rows are the next in order."""
     _, spec = big
     async with connect(postgres_server.url) as db:
-        driver: Any = db._driver
+        driver: Any = db.driver
         found = [one.key for _ in range(8) for one in await db.claim(spec.claims["work"], 3)]
         kept = await driver._idle[-1]._connection.fetch(
-            "SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE 'WITH due %'"
+            "SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE 'WITH cur %'"
         )
     assert found == [100 * number for number in range(1, 25)]
     assert [row[0] for row in kept] == [3]
@@ -108,7 +115,7 @@ async def test_on_a_connection_of_the_caller_s_it_is_planned_once_if_the_table_i
         db = bind(own)
         found = [one.key for _ in range(8) for one in await db.claim(spec.claims["work"], 3)]
         kept = await own.fetch(
-            "SELECT generic_plans, statement FROM pg_prepared_statements WHERE statement LIKE 'WITH due %'"
+            "SELECT generic_plans, statement FROM pg_prepared_statements WHERE statement LIKE 'WITH cur %'"
         )
     finally:
         await own.close()
@@ -129,8 +136,8 @@ def test_a_claim_on_sqlite_uses_its_index() -> None:
     connection.execute(
         f"CREATE TABLE {spec.table} (id INTEGER PRIMARY KEY, {COLUMNS}, claimed_until text, rests_until text)"
     )
-    connection.executescript(claim_index_ddl(spec.claims["work"], "sqlite"))
-    program = SqliteClaims("question").acquire(claim_request(spec.claims["work"], limit=10))
+    connection.executescript(script(spec.claims["work"], dialect="sqlite", only="indexes"))
+    program = SqliteClaims(SqliteDialect("question")).acquire(claim_request(spec.claims["work"], limit=10))
     next(program)
     statement = program.send([])
     plan = json.dumps(connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", statement.params).fetchall())
@@ -162,30 +169,22 @@ async def test_rows_of_a_partitioned_table_are_claimed_by_their_keys(postgres_se
             assert [one.key for one in second] == [2, 3]
             told = await db.move_many(spec.moves["finish"], [*first, *second])
         assert [one.outcome for one in told] == ["moved"] * 4
-        found = connection.execute(
-            f"SELECT status, count(*) FROM {spec.table} GROUP BY 1 ORDER BY 1"
-        ).fetchall()
+        found = connection.execute(f"SELECT status, count(*) FROM {spec.table} GROUP BY 1 ORDER BY 1").fetchall()
         assert found == [("DONE", 4), ("QUEUED", 296)]
 
 
-@pytest.mark.parametrize("big", [True], indirect=True, ids=["serial"])
+@pytest.mark.parametrize("big", [True], indirect=True, ids=["ordering_key"])
 def test_the_rows_before_one_in_its_line_are_found_by_the_whole_comparison(
     big: tuple[psycopg.Connection[Any], Spec[str]],
 ) -> None:
     """Also where the columns that order it may be NULL: for a row that has none, nobody looks for such."""
     connection, spec = big
-    program = PostgresClaims(PostgresMoves("format", 18)).acquire(
-        claim_request(spec.claims["work"], limit=10)
-    )
+    program = FastPostgresClaims(PostgresDialect("format", 18)).acquire(claim_request(spec.claims["work"], limit=10))
     next(program)
     statement: Statement = program.send([(False, False)])
     with connection.transaction(force_rollback=True):
-        rows = connection.execute(
-            f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}", statement.params
-        ).fetchall()
-    lines = [
-        node for node in nodes(rows[0][0][0]["Plan"]) if node.get("Index Name") == f"{spec.table}_work_line"
-    ]
+        rows = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}", statement.params).fetchall()
+    lines = [node for node in nodes(rows[0][0][0]["Plan"]) if node.get("Index Name") == f"{spec.table}_work_line"]
     ran = [node["Index Cond"] for node in lines if node["Actual Loops"]]
     assert len(ran) == 1
     assert "ROW(made_at, id) < ROW(t.made_at, t.id)" in ran[0]
@@ -193,13 +192,13 @@ def test_the_rows_before_one_in_its_line_are_found_by_the_whole_comparison(
 
 def test_a_line_on_sqlite_is_looked_at_by_its_index() -> None:
     """Once for the rows before, and once for those that NULL puts first."""
-    spec = declare(serial=True)
+    spec = declare(ordered=True)
     connection = sqlite3.connect(":memory:")
     connection.execute(
         f"CREATE TABLE {spec.table} (id INTEGER PRIMARY KEY, {COLUMNS}, claimed_until text, rests_until text)"
     )
-    connection.executescript(claim_index_ddl(spec.claims["work"], "sqlite"))
-    program = SqliteClaims("question").acquire(claim_request(spec.claims["work"], limit=10))
+    connection.executescript(script(spec.claims["work"], dialect="sqlite", only="indexes"))
+    program = SqliteClaims(SqliteDialect("question")).acquire(claim_request(spec.claims["work"], limit=10))
     next(program)
     statement = program.send([])
     plan = [
@@ -236,7 +235,5 @@ async def test_rows_are_claimed_through_a_view(postgres_server: PostgresServer, 
             assert [one.key for one in second] == [6, 8]
             told = await db.move_many(spec.moves["finish"], [*first, *second])
         assert [one.outcome for one in told] == ["moved"] * 4
-        found = connection.execute(
-            f"SELECT status, count(*) FROM {spec.table}_all GROUP BY 1 ORDER BY 1"
-        ).fetchall()
+        found = connection.execute(f"SELECT status, count(*) FROM {spec.table}_all GROUP BY 1 ORDER BY 1").fetchall()
         assert found == [("DONE", 4), ("QUEUED", 4)]

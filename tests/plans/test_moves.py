@@ -8,12 +8,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Lifecycle, Spec, bind
-from raceproof.moves import MoveRequest, request
-from raceproof.moves.postgres_texts import postgres_texts
-from raceproof.schema import history_ddl
+from raceproof import Lifecycle, bind
+from raceproof.declare import Spec
+from raceproof.kernel.postgres import PostgresDialect
+from raceproof.kernel.statement import Program, Rows, Statement
+from raceproof.moves.fast.postgres import FastPostgresMoves
+from raceproof.moves.request import MoveRequest, request
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
+from tests.ddl import script
 
 MOVES = {
     "go": {"from": ["A", "C"], "to": "B", "sets": ["note"]},
@@ -50,7 +53,7 @@ def big(postgres_server: PostgresServer) -> Iterator[tuple[psycopg.Connection[An
         " note text, PRIMARY KEY (shop, number))"
     )
     connection.execute(f"INSERT INTO {spec.table} SELECT n % 10, n, 'A' FROM generate_series(1, 100000) n")
-    connection.execute(history_ddl(spec, "postgres"))
+    connection.execute(script(spec, dialect="postgres", only="tables"))
     assert spec.history is not None
     connection.execute(
         f"INSERT INTO {spec.history.table} (lifecycle, key, move, outcome, after)"
@@ -60,6 +63,12 @@ def big(postgres_server: PostgresServer) -> Iterator[tuple[psycopg.Connection[An
     connection.execute(f"ANALYZE {spec.history.table}")
     yield connection, spec
     connection.close()
+
+
+def second(program: Program[Any], rows: Rows) -> Statement:
+    """What a program asks after its first statement has returned these rows."""
+    next(program)
+    return program.send(rows)
 
 
 def ask(spec: Spec[str], key: tuple[int, int]) -> MoveRequest:
@@ -73,22 +82,21 @@ def test_a_move_reads_its_rows_by_index(
 ) -> None:
     """No plan of a move reads the whole table, in its generic form, which is the one that stays."""
     connection, spec = big
-    texts = postgres_texts("dollar", version)
+    moves = FastPostgresMoves(PostgresDialect("dollar", version))
     one = ask(spec, (5, 5))
     types = {"shop": "integer", "number": "bigint", "note": "text"}
-    prepared = {
-        "one": texts.one(one),
-        "swift": texts.swift(one),
-        "many": texts.many(one, types, skip_locked=True),
-        "who": texts.plain("move.who", spec),
-    }[which]
-    if prepared is None:
-        assert version < 18
-        return
+    statement = {
+        "one": lambda: next(moves.decide(one)),
+        "swift": lambda: next(moves.one(one)),
+        "many": lambda: second(moves.bulk([one, one], {"skip_locked": "", "patience": ""}), list(types.items())),
+        "who": lambda: second(moves.decide(one), [("A", 1, None, 0, "5:5", None, None)]),
+    }[which]()
+    if which == "swift":
+        assert (statement.name == "move.swift") == (version == 18)
     name = fresh_name("plan")
     connection.execute("SET plan_cache_mode = force_generic_plan")
-    connection.execute(f"PREPARE {name} AS {prepared.text}")
-    nulls = ", ".join("NULL" for _ in set(prepared.order))
+    connection.execute(f"PREPARE {name} AS {statement.text}")
+    nulls = ", ".join("NULL" for _ in statement.params)
     row = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE {name}({nulls})").fetchone()
     assert row is not None
     kinds = [node["Node Type"] for node in nodes(row[0][0]["Plan"])]
@@ -103,7 +111,7 @@ def test_sqlite_finds_the_row_by_its_key(tmp_path: Path) -> None:
     connection.execute(
         f"CREATE TABLE {spec.table} (shop INT, number INT, status TEXT, rev INT, note TEXT, PRIMARY KEY (shop, number))"
     )
-    connection.executescript(history_ddl(spec, "sqlite"))
+    connection.executescript(script(spec, dialect="sqlite", only="tables"))
     connection.execute(f"INSERT INTO {spec.table} VALUES (5, 5, 'A', 0, NULL)")
     asked: list[str] = []
     connection.set_trace_callback(asked.append)

@@ -20,22 +20,22 @@ import psycopg
 import pytest
 
 from raceproof import (
-    Arrival,
     AsyncStore,
-    CallError,
     Claim,
     Inbox,
     Leader,
-    Leading,
     Lease,
+    LeaseGranted,
     Moved,
+    SendPermit,
     Started,
     Store,
-    Turn,
     Worker,
     bind,
     connect,
 )
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller, PostgresGround, fresh_name
 from tests.contract.jobs import jobs
@@ -117,9 +117,7 @@ async def test_every_decision_is_made_behind_it(pooled: str, ground: PostgresGro
                 stack.push_async_callback(own.close)
                 store = bind(own)
             case "psycopg":
-                store = bind(
-                    stack.enter_context(psycopg.connect(pooled, autocommit=True, prepare_threshold=None))
-                )
+                store = bind(stack.enter_context(psycopg.connect(pooled, autocommit=True, prepare_threshold=None)))
             case _:
                 store = await stack.enter_async_context(connect(pooled, statement_cache_size=0))
         await _decide(Caller(store), ground)
@@ -136,18 +134,18 @@ async def _decide(db: Caller, ground: PostgresGround) -> None:
     assert all(one.reached for one in await db.release(second))
     assert [one.after for one in await db.history(job, "a")] == ["DONE", "RUNNING"]
     picture, _ = pictures(ground, told=True)
-    turn = await db.take_turn(picture, "a")
-    assert isinstance(turn, Turn)
-    assert (await db.delivered(turn)).won
+    permit = await db.begin_delivery(picture, "a")
+    assert isinstance(permit, SendPermit)
+    assert (await db.delivered(permit)).won
     attempts, _ = logins(ground)
     await db.start_attempt(attempts, "ann", "a1")
     assert await db.start_attempt(attempts, "ann", "a2") == Started("a2", attempts, "ann", "a1")
     lease = Lease("bot", 30, fresh_name("leases"))
     ground.lease_table(lease.table)
-    leading = await db.lead(lease, "ann")
-    assert isinstance(leading, Leading)
-    assert isinstance(await db.keep_leading(leading), Leading)
-    assert (await db.step_down(leading)).reached
+    leading = await db.acquire_lease(lease, "ann")
+    assert isinstance(leading, LeaseGranted)
+    assert isinstance(await db.renew_lease(leading), LeaseGranted)
+    assert (await db.release_lease(leading)).reached
     inbox = Inbox(fresh_name("inbox"))
     ground.inbox_table(inbox)
     for outcome in ("received", "duplicate"):
@@ -166,10 +164,7 @@ async def test_workers_share_the_work_behind_it(pooled: str, ground: PostgresGro
     async with AsyncExitStack() as stack:
         stores = [await stack.enter_async_context(connect(pooled, statement_cache_size=0)) for _ in range(3)]
         told = await asyncio.gather(
-            *[
-                stores[number % 3].receive(inbox, Arrival("shop", str(number % 20), b"{}"))
-                for number in range(60)
-            ]
+            *[stores[number % 3].receive(inbox, Arrival("shop", str(number % 20), b"{}")) for number in range(60)]
         )
         assert Counter(one.outcome for one in told) == {"received": 20, "duplicate": 40}
 

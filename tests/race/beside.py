@@ -8,8 +8,8 @@ from typing import Any, cast
 import psycopg
 import redis
 
-from raceproof import Spec
-from raceproof.quoting import identifier, qualified
+from raceproof.declare import Spec
+from raceproof.kernel.quoting import identifier, qualified
 from tests.contract.grounds import Caller, Ground, PostgresGround, RedisGround, SqlGround, SqliteGround
 from tests.race.places import Place
 
@@ -43,9 +43,7 @@ def beside(place: Place) -> Iterator[Ground]:
 def write(ground: Ground, spec: Spec[Any], key: str, **columns: Any) -> None:
     """What people write: an update by the key alone."""
     if isinstance(ground, RedisGround):
-        ground._client.hset(
-            f"{spec.table}:{key}", mapping={name: str(value) for name, value in columns.items()}
-        )
+        ground._client.hset(f"{spec.table}:{key}", mapping={name: str(value) for name, value in columns.items()})
         return
     assert isinstance(ground, SqlGround)
     sets = ", ".join(f"{identifier(name)} = {ground.mark}" for name in columns)
@@ -59,5 +57,7 @@ def keys_at(ground: Ground, spec: Spec[Any], status: str) -> list[str]:
         found = [str(key) for key in ground._client.scan_iter(f"{spec.table}:*", count=1000)]
         return [k.split(":", 1)[1] for k in found if ground._client.hget(k, spec.column) == status]
     assert isinstance(ground, SqlGround)
-    text = f"SELECT {identifier(spec.key[0])} FROM {qualified(spec.table)} WHERE {identifier(spec.column)} = {ground.mark}"
+    text = (
+        f"SELECT {identifier(spec.key[0])} FROM {qualified(spec.table)} WHERE {identifier(spec.column)} = {ground.mark}"
+    )
     return [str(row[0]) for row in ground.run(text, (status,))]

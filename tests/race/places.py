@@ -9,9 +9,9 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Spec
-from raceproof.quoting import identifier, qualified
-from raceproof.schema import history_ddl
+from raceproof.declare import Spec
+from raceproof.kernel.quoting import identifier, qualified
+from tests.ddl import script
 
 
 class Place:
@@ -34,9 +34,7 @@ class SqlPlace(Place):
 
     def _schema(self, spec: Spec[Any], number: str) -> list[str]:
         table = qualified(spec.table)
-        columns = (
-            f"id text PRIMARY KEY, {identifier(spec.column)} text NOT NULL, rev {number} NOT NULL DEFAULT 0"
-        )
+        columns = f"id text PRIMARY KEY, {identifier(spec.column)} text NOT NULL, rev {number} NOT NULL DEFAULT 0"
         return [f"CREATE TABLE {table} ({columns})"]
 
 
@@ -49,7 +47,7 @@ class SqlitePlace(SqlPlace):
         connection.execute("PRAGMA journal_mode = WAL")
         for text in self._schema(spec, "integer"):
             connection.execute(text)
-        connection.executescript(history_ddl(spec, "sqlite"))
+        connection.executescript(script(spec, dialect="sqlite", only="tables"))
         connection.execute("BEGIN")
         insert = f"INSERT INTO {qualified(spec.table)} (id, status) VALUES (?, ?)"
         connection.executemany(insert, list(rows.items()))
@@ -72,7 +70,7 @@ class SqlitePlace(SqlPlace):
 class PostgresPlace(SqlPlace):
     def prepare(self, spec: Spec[Any], rows: dict[str, str]) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
-            for text in (*self._schema(spec, "bigint"), history_ddl(spec, "postgres")):
+            for text in (*self._schema(spec, "bigint"), script(spec, dialect="postgres", only="tables")):
                 connection.execute(text)
             insert = f"INSERT INTO {qualified(spec.table)} (id, status) VALUES (%s, %s)"
             connection.cursor().executemany(insert, list(rows.items()))

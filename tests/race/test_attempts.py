@@ -9,7 +9,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from raceproof import Attempts, Kept, Refused, Rejected, Spec, Started, bind, connect
+from raceproof import AlreadyActive, Attempts, Refused, Started, bind, connect
+from raceproof.attempts import Rejected
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Ground, PostgresGround
 from tests.contract.test_attempts import logins
@@ -66,9 +68,7 @@ def test_each_start_ends_exactly_its_predecessor_and_one_stays_open(place: Place
             assert row["superseded_by"] == successor
             # started, perhaps scanned, superseded: nothing after the end, nothing twice
             assert moves[0] == "attempt"
-            assert moves[1:] in (
-                [["supersede"], ["scan", "supersede"]] if successor is not None else [[], ["scan"]]
-            )
+            assert moves[1:] in ([["supersede"], ["scan", "supersede"]] if successor is not None else [[], ["scan"]])
             successor, key, length = key, made[key], length + 1
     assert length == len(made)
 
@@ -129,12 +129,12 @@ def test_of_many_who_keep_or_respect_an_open_one_exactly_one_starts(place: Place
                 barrier.wait()
                 answer = db.start_attempt(attempts, owner, f"{owner} {number}", when_open=when_open)  # type: ignore[arg-type]
                 active = answer.active if isinstance(answer, Rejected) else answer.key
-                assert isinstance(answer, Started | Kept | Rejected)
+                assert isinstance(answer, Started | AlreadyActive | Rejected)
                 told.append((answer.outcome, str(active)))
         return told
 
     for answers in zip(*race(job, WORKERS), strict=True):
-        other = "kept" if when_open == "keep" else "rejected"
+        other = "already active" if when_open == "keep" else "rejected"
         assert Counter(outcome for outcome, _ in answers) == {"started": 1, other: WORKERS - 1}
         assert len({active for _, active in answers}) == 1
     with beside(place) as ground:

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from raceproof import Claim, Leading, Lease, Lost, Moved, Released, Spec, Taken, bind, connect
+from raceproof import Claim, Lease, LeaseGranted, Lost, Moved, Released, Taken, bind, connect
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
 from tests.contract.jobs import ALL_FORMS, jobs
@@ -183,7 +184,7 @@ def test_of_one_line_nobody_starts_before_the_one_ahead_has_ended(place: Place) 
     """Serial claims: eight processes work on four lines; at each claim everything earlier of its line is done."""
     lines, length = 4, 12
     with beside(place) as ground, connect(place.url) as db:
-        spec = jobs(ground, claim={"serial": "owner"})
+        spec = jobs(ground, claim={"ordering_key": "owner"})
         keys = [(f"{line}-{place_in:02}", line) for place_in in range(length) for line in range(lines)]
         for number, (key, line) in enumerate(keys):
             ground.put(spec, key, "QUEUED", made_at=number, owner=f"line {line}")
@@ -241,7 +242,7 @@ def test_a_claim_passes_over_what_somebody_is_deciding_about(postgres_server: Po
             slow.rollback()
 
 
-def test_a_row_that_is_being_finished_is_not_set_aside(postgres_server: PostgresServer) -> None:
+def test_a_row_that_is_being_finished_is_not_dead_letter(postgres_server: PostgresServer) -> None:
     """P5: on its last attempt, long after its lease: who sets it aside neither waits for that nor overwrites it."""
     place = PostgresPlace(postgres_server.url)
     spec = prepared(place, [])
@@ -268,10 +269,10 @@ def test_an_old_leader_can_claim_nothing(place: Place) -> None:
         ground.lease_table(lease.table)
     work = spec.claims["work"]
     with connect(place.url) as db:
-        old = db.lead(lease, "old", now=NOON)
-        new = db.lead(lease, "new", now=after(31))
-        assert isinstance(old, Leading)
-        assert isinstance(new, Leading)
-        assert db.claim(work, where=db.leading_guard(old)) == []
-        assert isinstance(db.claim_one(work, "j", where=db.leading_guard(old)), Taken)
-        assert [one.key for one in db.claim(work, where=db.leading_guard(new))] == ["j"]
+        old = db.acquire_lease(lease, "old", now=NOON)
+        new = db.acquire_lease(lease, "new", now=after(31))
+        assert isinstance(old, LeaseGranted)
+        assert isinstance(new, LeaseGranted)
+        assert db.claim(work, where=db.lease_guard(old)) == []
+        assert isinstance(db.claim_one(work, "j", where=db.lease_guard(old)), Taken)
+        assert [one.key for one in db.claim(work, where=db.lease_guard(new))] == ["j"]

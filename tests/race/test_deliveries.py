@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from raceproof import Delivery, DeliveryState, Marked, NoTurn, Spec, Turn, TurnLost, connect
+from raceproof import Delivery, DeliveryRecorded, PermitLost, SendPermit, SendRefused, connect
+from raceproof.declare import Spec
+from raceproof.deliveries import DeliveryState
 from tests.contract.noon import NOON, after
 from tests.contract.pictures import pictures
 from tests.race.beside import beside, write
@@ -35,13 +37,13 @@ def test_each_thing_is_sent_by_one_process(place: Place, told: bool) -> None:
         with connect(place.url) as db:
             for key in keys:
                 barrier.wait()
-                with db.deliver_once(delivery, key, by=f"process {number}") as turn:
-                    if isinstance(turn, Turn):
-                        assert not turn.in_doubt
+                with db.deliver_once(delivery, key, by=f"process {number}") as permit:
+                    if isinstance(permit, SendPermit):
+                        assert not permit.in_doubt
                         sent.append(key)
                     else:
-                        assert isinstance(turn, NoTurn)
-                        assert turn.state in (DeliveryState.SENDING, DeliveryState.DELIVERED)
+                        assert isinstance(permit, SendRefused)
+                        assert permit.state in (DeliveryState.SENDING, DeliveryState.DELIVERED)
         return sent
 
     assert Counter(key for sent in race(job, WORKERS) for key in sent) == Counter(keys)
@@ -84,14 +86,14 @@ def test_after_a_clean_failure_exactly_one_other_tries_with_the_same_intent(plac
             for key in keys:
                 barrier.wait()
                 while True:
-                    turn = db.take_turn(delivery, key, by=f"process {number}")
-                    if isinstance(turn, Turn):
-                        tries.append((key, turn.attempt, turn.intent, turn.in_doubt))
-                        if turn.attempt == 3:
-                            assert isinstance(db.delivered(turn), Marked)
+                    permit = db.begin_delivery(delivery, key, by=f"process {number}")
+                    if isinstance(permit, SendPermit):
+                        tries.append((key, permit.attempt, permit.idempotency_key, permit.in_doubt))
+                        if permit.attempt == 3:
+                            assert isinstance(db.delivered(permit), DeliveryRecorded)
                         else:
-                            assert isinstance(db.not_sent(turn, "refused"), Marked)
-                    elif isinstance(turn, NoTurn) and turn.state is DeliveryState.DELIVERED:
+                            assert isinstance(db.not_sent(permit, "refused"), DeliveryRecorded)
+                    elif isinstance(permit, SendRefused) and permit.state is DeliveryState.DELIVERED:
                         break
         return tries
 
@@ -107,23 +109,25 @@ def test_of_a_late_sender_and_those_who_take_over_exactly_one_wins(place: Place,
     keys = [f"p{number}" for number in range(15)]
     delivery, _ = prepared(place, keys, told)
     with connect(place.url) as db:
-        late = {key: db.take_turn(delivery, key, by="late", now=NOON) for key in keys}
+        late = {key: db.begin_delivery(delivery, key, by="late", now=NOON) for key in keys}
 
     def job(number: int, barrier: Barrier) -> list[tuple[str, bool]]:
         outcomes = []
         with connect(place.url) as db:
             for key in keys:
-                turn = late[key]
-                assert isinstance(turn, Turn)
+                permit = late[key]
+                assert isinstance(permit, SendPermit)
                 barrier.wait()
                 if number % 2:
-                    answer: Any = db.delivered(turn, now=after(301))
-                    assert isinstance(answer, Marked | TurnLost)
+                    answer: Any = db.delivered(permit, now=after(301))
+                    assert isinstance(answer, DeliveryRecorded | PermitLost)
                 else:
-                    answer = db.take_turn(delivery, key, by=f"process {number}", now=after(301))
-                    assert isinstance(answer, Turn | NoTurn)
-                    assert not isinstance(answer, Turn) or (
-                        answer.in_doubt and answer.intent == turn.intent and answer.fence != turn.fence
+                    answer = db.begin_delivery(delivery, key, by=f"process {number}", now=after(301))
+                    assert isinstance(answer, SendPermit | SendRefused)
+                    assert not isinstance(answer, SendPermit) or (
+                        answer.in_doubt
+                        and answer.idempotency_key == permit.idempotency_key
+                        and answer.fence != permit.fence
                     )
                 outcomes.append(("mark" if number % 2 else "turn", answer.won))
         return outcomes
@@ -138,12 +142,12 @@ def test_what_is_held_is_sent_again_by_nobody(place: Place) -> None:
     delivery, _ = prepared(place, keys, True, policy="hold")
     with connect(place.url) as db:
         for key in keys:
-            assert isinstance(db.take_turn(delivery, key, by="gone", now=NOON), Turn)
+            assert isinstance(db.begin_delivery(delivery, key, by="gone", now=NOON), SendPermit)
 
     def job(number: int, barrier: Barrier) -> list[str]:
         with connect(place.url) as db:
             barrier.wait()
-            return [db.take_turn(delivery, key, now=after(1000)).outcome for key in keys]
+            return [db.begin_delivery(delivery, key, now=after(1000)).outcome for key in keys]
 
     assert {outcome for outcomes in race(job, WORKERS) for outcome in outcomes} == {"uncertain"}
 
@@ -154,10 +158,10 @@ def test_a_turn_taken_right_after_the_last_one_failed_has_another_fence(place: P
     delivery, _ = prepared(place, ["p"], told)
     with connect(place.url) as db:
         for _ in range(50):
-            first = db.take_turn(delivery, "p", by="first")
-            assert isinstance(first, Turn)
+            first = db.begin_delivery(delivery, "p", by="first")
+            assert isinstance(first, SendPermit)
             db.not_sent(first)
-            second = db.take_turn(delivery, "p", by="second")
-            assert isinstance(second, Turn)
-            assert isinstance(db.not_sent(first), TurnLost)
+            second = db.begin_delivery(delivery, "p", by="second")
+            assert isinstance(second, SendPermit)
+            assert isinstance(db.not_sent(first), PermitLost)
             db.not_sent(second)

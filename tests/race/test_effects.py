@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Claim, Moved, Spec, bind
+from raceproof import Claim, Moved, bind
+from raceproof.declare import Spec
 from tests.contract.jobs import jobs
 from tests.contract.noon import after
 from tests.race.beside import beside
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=T
 def prepared(place: Place) -> Spec[str]:
     """Jobs with a history, and a table for effects, which would take the same one twice."""
     with beside(place) as ground:
-        spec = jobs(ground, history=True, claim={"cap": None, "exhausted": None})
+        spec = jobs(ground, history=True, claim={"max_attempts": None, "dead_letter": None})
         for number, key in enumerate(KEYS):
             ground.put(spec, key, "QUEUED", made_at=number)
         ground.run(f"CREATE TABLE {spec.table}_effects (job_id text, by text)")  # type: ignore[attr-defined]
@@ -42,9 +43,7 @@ def effects(place: Place, spec: Spec[str]) -> list[tuple[str, str]]:
 def own_connection(place: Place) -> Iterator[Any]:
     """A connection of the calling process, on which it begins and ends transactions itself."""
     if place.url.startswith("sqlite"):
-        connection: Any = sqlite3.connect(
-            place.url.removeprefix("sqlite:///"), isolation_level=None, timeout=60
-        )
+        connection: Any = sqlite3.connect(place.url.removeprefix("sqlite:///"), isolation_level=None, timeout=60)
     else:
         connection = psycopg.connect(place.url, autocommit=True)
     try:
@@ -56,9 +55,9 @@ def own_connection(place: Place) -> Iterator[Any]:
 def held_by_all(db: Any, spec: Spec[str], key: str, number: int, barrier: Barrier) -> Claim[str, Any]:
     """Each process takes the row over from the one before: all have a claim on it, and the last one's counts."""
     mine: Claim[str, Any] | None = None
-    for turn in range(WORKERS):
-        if turn == number:
-            mine = db.claim_one(spec.claims["work"], key, by=f"process {number}", now=after(turn * 2 * LEASE))
+    for permit in range(WORKERS):
+        if permit == number:
+            mine = db.claim_one(spec.claims["work"], key, by=f"process {number}", now=after(permit * 2 * LEASE))
         barrier.wait()
     assert isinstance(mine, Claim)
     return mine

@@ -9,7 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Arrival, CallError, Inbox, Lifecycle, Moved, bind, connect
+from raceproof import Inbox, Lifecycle, Moved, bind, connect
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer, ValkeyServer
 from tests.contract.grounds import fresh_name
 from tests.fix_waiting import blocked
@@ -163,9 +165,7 @@ def test_an_event_that_is_being_revived_is_not_forgotten(postgres_server: Postgr
         watching.execute(f"UPDATE {inbox.table} SET status = 'dead', ended_at = '2020-01-01'".encode())
         bind(operator).move(inbox.lifecycle.moves["revive"], ("t", "revived")).must()
         sweeping = pool.submit(db.forget_events, inbox)
-        while not sweeping.done() and not blocked(
-            lambda text: watching.execute(text).fetchall(), inbox.table
-        ):
+        while not sweeping.done() and not blocked(lambda text: watching.execute(text).fetchall(), inbox.table):
             pass
         operator.commit()
         assert sweeping.result(30) == 1

@@ -5,7 +5,8 @@ from typing import Any
 
 import psycopg
 
-from raceproof import Leading, Lease, Led, Lifecycle, Moved, Spec, bind, connect
+from raceproof import Lease, LeaseGranted, LeaseHeldByOther, Lifecycle, Moved, bind, connect
+from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import fresh_name
 from tests.contract.noon import NOON, after
@@ -50,8 +51,8 @@ def test_in_each_term_one_leads_and_no_epoch_is_used_twice(place: Place) -> None
         with connect(place.url) as db:
             for term in range(terms):
                 barrier.wait()
-                answer = db.lead(lease, f"process {number}", now=after(term * 30.5))
-                assert isinstance(answer, Leading | Led)
+                answer = db.acquire_lease(lease, f"process {number}", now=after(term * 30.5))
+                assert isinstance(answer, LeaseGranted | LeaseHeldByOther)
                 told.append((answer.won, answer.epoch))
         return told
 
@@ -74,15 +75,15 @@ def test_a_renewal_and_a_takeover_never_both_succeed(place: Place) -> None:
             for term in range(terms):
                 own = Lease(f"bot {term}", 30, lease.table)
                 if number == 0:
-                    held = db.lead(own, "holder", now=NOON)
-                    assert isinstance(held, Leading)
+                    held = db.acquire_lease(own, "holder", now=NOON)
+                    assert isinstance(held, LeaseGranted)
                 barrier.wait()
                 if number == 0:
-                    assert isinstance(held, Leading)
-                    answer = db.keep_leading(held, now=after(30.1))
+                    assert isinstance(held, LeaseGranted)
+                    answer = db.renew_lease(held, now=after(30.1))
                 else:
-                    answer = db.lead(own, f"process {number}", now=after(30.1))
-                assert isinstance(answer, Leading | Led)
+                    answer = db.acquire_lease(own, f"process {number}", now=after(30.1))
+                assert isinstance(answer, LeaseGranted | LeaseHeldByOther)
                 told.append((answer.won, answer.epoch))
         return told
 
@@ -99,20 +100,18 @@ def epochs_written(place: Place, guarded: bool) -> list[int]:
     def job(number: int, barrier: Barrier) -> list[tuple[int, int]]:
         accepted = []
         with connect(place.url) as db:
-            for turn in range(WORKERS):
+            for permit in range(WORKERS):
                 barrier.wait()
-                if turn == number:
-                    mine = db.lead(lease, f"process {number}", now=after(turn * 31))
-                    assert isinstance(mine, Leading)
-                if turn in (number, number + 1):
+                if permit == number:
+                    mine = db.acquire_lease(lease, f"process {number}", now=after(permit * 31))
+                    assert isinstance(mine, LeaseGranted)
+                if permit in (number, number + 1):
                     # in its own term, and at the beginning of its successor's, which it knows nothing of
-                    assert isinstance(mine, Leading)
-                    where: Any = [db.leading_guard(mine)] if guarded else []
+                    assert isinstance(mine, LeaseGranted)
+                    where: Any = [db.lease_guard(mine)] if guarded else []
                     for attempt in range(12):
                         move = lamp.moves["switch_off" if attempt % 2 else "switch_on"]
-                        told = db.move(
-                            move, "lamp", set={"epoch": str(mine.epoch)}, where=where, returning=["rev"]
-                        )
+                        told = db.move(move, "lamp", set={"epoch": str(mine.epoch)}, where=where, returning=["rev"])
                         if isinstance(told, Moved):
                             accepted.append((int(told.row["rev"]), mine.epoch))
         return accepted
@@ -133,9 +132,9 @@ def test_without_the_epoch_an_old_leader_writes_into_the_term_of_the_next(place:
 
     def job(number: int, barrier: Barrier) -> int:
         with connect(place.url) as db, beside(place) as ground:
-            for turn in range(WORKERS):
-                if turn == number:
-                    mine = db.lead(lease, f"process {number}", now=after(turn * 31))
+            for permit in range(WORKERS):
+                if permit == number:
+                    mine = db.acquire_lease(lease, f"process {number}", now=after(permit * 31))
                     leads = mine.won
                     write(ground, lamp, "lamp", epoch=str(mine.epoch))  # type: ignore[union-attr]
                 barrier.wait()
@@ -151,16 +150,16 @@ def test_the_same_holder_can_do_nothing_in_an_older_epoch_of_its_own(place: Plac
     """Its name alone proves nothing: it was away, and leads anew."""
     lease, lamp = prepared(place)
     with connect(place.url) as db:
-        old = db.lead(lease, "me", now=NOON)
-        new = db.lead(lease, "me", now=after(31))
-        assert isinstance(old, Leading)
-        assert isinstance(new, Leading)
-        for answer in (db.keep_leading(old, now=after(32)), db.step_down(old, now=after(32))):
-            assert isinstance(answer, Led)
-        late = db.move(lamp.moves["switch_on"], "lamp", where=db.leading_guard(old))
+        old = db.acquire_lease(lease, "me", now=NOON)
+        new = db.acquire_lease(lease, "me", now=after(31))
+        assert isinstance(old, LeaseGranted)
+        assert isinstance(new, LeaseGranted)
+        for answer in (db.renew_lease(old, now=after(32)), db.release_lease(old, now=after(32))):
+            assert isinstance(answer, LeaseHeldByOther)
+        late = db.move(lamp.moves["switch_on"], "lamp", where=db.lease_guard(old))
         assert late.outcome == "refused"
-        assert db.move(lamp.moves["switch_on"], "lamp", where=db.leading_guard(new)).won
-        assert isinstance(db.keep_leading(new, now=after(33)), Leading)
+        assert db.move(lamp.moves["switch_on"], "lamp", where=db.lease_guard(new)).won
+        assert isinstance(db.renew_lease(new, now=after(33)), LeaseGranted)
 
 
 async def test_nobody_takes_over_between_a_guarded_write_and_its_commit(
@@ -170,13 +169,13 @@ async def test_nobody_takes_over_between_a_guarded_write_and_its_commit(
     place = PostgresPlace(postgres_server.url)
     lease, lamp = prepared(place)
     with connect(place.url) as db, psycopg.connect(place.url) as own, postgres_beside(place.url) as ground:
-        old = db.lead(lease, "old", now=NOON)
-        assert isinstance(old, Leading)
-        assert bind(own).move(lamp.moves["switch_on"], "lamp", where=db.leading_guard(old)).won
-        taking = asyncio.ensure_future(asyncio.to_thread(db.lead, lease, "new", after(31)))
+        old = db.acquire_lease(lease, "old", now=NOON)
+        assert isinstance(old, LeaseGranted)
+        assert bind(own).move(lamp.moves["switch_on"], "lamp", where=db.lease_guard(old)).won
+        taking = asyncio.ensure_future(asyncio.to_thread(db.acquire_lease, lease, "new", after(31)))
         await until(lambda: taking.done() or blocked(ground.run, lease.table) > 0, "somebody takes over")
         assert not taking.done()
         own.commit()
         new = await taking
-        assert isinstance(new, Leading)
+        assert isinstance(new, LeaseGranted)
         assert new.epoch > old.epoch

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from raceproof import Already, Lifecycle, Moved, Refused, Spec, connect
+from raceproof import Already, Lifecycle, Moved, Refused, connect
+from raceproof.declare import Spec
 from tests.contract.grounds import fresh_name
 from tests.race.lifecycles import ALL, COMMAND
 from tests.race.places import Place
@@ -28,15 +29,11 @@ class Told(NamedTuple):
 
 def declare(declaration: dict[str, Any]) -> Spec[str]:
     history = {"table": fresh_name("history")}
-    return Lifecycle.from_dict(
-        {**declaration, "table": fresh_name("race"), "revision": "rev", "history": history}
-    )
+    return Lifecycle.from_dict({**declaration, "table": fresh_name("race"), "revision": "rev", "history": history})
 
 
 def told(answer: Any) -> Told:
-    return Told(
-        answer.key, answer.move.name, answer.outcome, getattr(answer, "before", None), answer.revision
-    )
+    return Told(answer.key, answer.declared.name, answer.outcome, getattr(answer, "before", None), answer.revision)
 
 
 def test_of_many_identical_moves_exactly_one_is_told_moved(place: Place) -> None:
@@ -144,14 +141,10 @@ def test_every_pair_of_moves_ends_on_a_declared_path(place: Place, declaration: 
             answers[one.key].append(one)
     with connect(place.url) as db:
         for key, start in races.items():
-            check_row(
-                spec, start, answers[key], list(reversed(db.history(spec, key))), db.read(spec, key) or {}
-            )
+            check_row(spec, start, answers[key], list(reversed(db.history(spec, key))), db.read(spec, key) or {})
 
 
-def check_row(
-    spec: Spec[str], start: str, answers: list[Told], history: list[Any], row: dict[str, Any]
-) -> None:
+def check_row(spec: Spec[str], start: str, answers: list[Told], history: list[Any], row: dict[str, Any]) -> None:
     """The history is one declared path, every *moved* is one step of it, and no step was told to nobody or to two."""
     status, revision = start, 0
     for entry in history:

@@ -16,9 +16,7 @@ from raceproof.testing import PostgresServer, Proxy, ValkeyServer, valkey
 
 AsyncConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
-ONCE = Retry(
-    NoBackoff(), 0
-)  # redis-py would send a request again, without a word, when its connection breaks
+ONCE = Retry(NoBackoff(), 0)  # redis-py would send a request again, without a word, when its connection breaks
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +28,7 @@ def empty_database(postgres_server: PostgresServer) -> str:
 @pytest.fixture
 def database(postgres_server: PostgresServer, empty_database: str) -> str:
     """The URL of a database with one counter."""
-    postgres_server.psql(
-        "DROP TABLE IF EXISTS counter; CREATE TABLE counter AS SELECT 0 AS n", empty_database
-    )
+    postgres_server.psql("DROP TABLE IF EXISTS counter; CREATE TABLE counter AS SELECT 0 AS n", empty_database)
     return empty_database
 
 
@@ -202,9 +198,7 @@ def test_redis_loses_the_acknowledgement(redis_proxy: Proxy, valkey_server: Valk
     assert redis_proxy.cuts == 1
 
 
-def test_redis_loses_the_acknowledgement_of_a_script_that_ran(
-    redis_proxy: Proxy, valkey_server: ValkeyServer
-) -> None:
+def test_redis_loses_the_acknowledgement_of_a_script_that_ran(redis_proxy: Proxy, valkey_server: ValkeyServer) -> None:
     """EVALSHA of an unknown script is an error, which goes through; redis-py then loads it and asks again."""
     with redis.Redis.from_url(redis_proxy.url, retry=ONCE) as client:
         script = client.register_script("return redis.call('INCR', KEYS[1])")
@@ -216,9 +210,7 @@ def test_redis_loses_the_acknowledgement_of_a_script_that_ran(
     assert redis_proxy.cuts == 1
 
 
-def test_redis_loses_the_acknowledgement_of_a_transaction(
-    redis_proxy: Proxy, valkey_server: ValkeyServer
-) -> None:
+def test_redis_loses_the_acknowledgement_of_a_transaction(redis_proxy: Proxy, valkey_server: ValkeyServer) -> None:
     """All requests of the pipeline are answered before the cut."""
     with redis.Redis.from_url(redis_proxy.url, retry=ONCE) as client:
         redis_proxy.cut_after_reply("EXEC")

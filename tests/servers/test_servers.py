@@ -132,10 +132,7 @@ def test_only_this_machine_can_connect(postgres_server: PostgresServer, valkey_s
 def test_settings_reach_the_server() -> None:
     """True is `on` for PostgreSQL and `yes` for Valkey, and an underscore a hyphen."""
     with postgres(max_connections=17, log_lock_waits=True) as server:
-        assert (
-            server.psql("SELECT current_setting('max_connections'), current_setting('log_lock_waits')")
-            == "17|on"
-        )
+        assert server.psql("SELECT current_setting('max_connections'), current_setting('log_lock_waits')") == "17|on"
     with (
         valkey(appendonly=False, maxmemory_policy="noeviction") as other,
         redis.Redis.from_url(other.url) as client,

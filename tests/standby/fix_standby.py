@@ -81,9 +81,7 @@ class Standby(PostgresServer):
 
     def _prepare(self) -> None:
         copying = ["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"]
-        process = self._launch(
-            [str(self.bin / "pg_basebackup"), "--pgdata=data", f"--dbname={self._source}", *copying]
-        )
+        process = self._launch([str(self.bin / "pg_basebackup"), "--pgdata=data", f"--dbname={self._source}", *copying])
         if process.wait(DEADLINE):
             raise self._failed("could not be copied")
 

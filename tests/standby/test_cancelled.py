@@ -16,8 +16,11 @@ import psycopg
 import pytest
 from sqlalchemy.exc import DBAPIError, InvalidRequestError
 
-from raceproof import Arrival, AsyncStore, Spec, bind, connect
-from raceproof.stores import connecting_postgres, psycopg_cursor, unbroken
+from raceproof import AsyncStore, bind, connect
+from raceproof.connect import postgres_connection as connecting_postgres
+from raceproof.declare import Spec
+from raceproof.drivers import psycopg_cursor, unbroken
+from raceproof.inbox import Arrival
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders
 from tests.contract.test_inbox import an_inbox
@@ -147,9 +150,7 @@ async def test_a_cancelled_shared_statement_cancels_no_commit(
     await until(lambda: ground.get(order, "k4")["status"] == "PACKED", "it has ended by itself")
 
 
-async def test_a_store_that_is_closed_cancels_no_commit(
-    pair: Pair, ground: PostgresGround, order: Spec[str]
-) -> None:
+async def test_a_store_that_is_closed_cancels_no_commit(pair: Pair, ground: PostgresGround, order: Spec[str]) -> None:
     """Calls whose statement was under way end as unknown."""
     keys = [f"k{number}" for number in range(3)]
     for key in keys:
@@ -166,9 +167,7 @@ async def test_a_store_that_is_closed_cancels_no_commit(
 
 
 @pytest.mark.parametrize("kind", ["connect", "connect-async"])
-async def test_a_deadline_cancels_no_commit(
-    pair: Pair, ground: PostgresGround, order: Spec[str], kind: str
-) -> None:
+async def test_a_deadline_cancels_no_commit(pair: Pair, ground: PostgresGround, order: Spec[str], kind: str) -> None:
     """The answer is unknown; the commit goes on."""
     async with opened(kind, pair.primary.url, command_timeout=SHORT) as store:
         with pair.held():
@@ -179,9 +178,7 @@ async def test_a_deadline_cancels_no_commit(
             assert ground.get(order, "a")["status"] == "NEW"
 
 
-async def test_a_cancelled_event_is_not_seen_before_the_standby_has_it(
-    pair: Pair, ground: PostgresGround
-) -> None:
+async def test_a_cancelled_event_is_not_seen_before_the_standby_has_it(pair: Pair, ground: PostgresGround) -> None:
     """The next call for the same event waits until it is durable."""
     inbox, event = an_inbox(ground), Arrival("t", "1", b"{}")
     first, second = await asyncpg.connect(pair.primary.url), await asyncpg.connect(pair.primary.url)
@@ -204,9 +201,7 @@ async def test_a_cancelled_event_is_not_seen_before_the_standby_has_it(
 
 @pytest.mark.parametrize("how", ["interrupt", "exit"])
 @pytest.mark.parametrize("kind", ["psycopg", "connect"])
-def test_ctrl_c_cancels_no_commit(
-    pair: Pair, ground: PostgresGround, order: Spec[str], kind: str, how: str
-) -> None:
+def test_ctrl_c_cancels_no_commit(pair: Pair, ground: PostgresGround, order: Spec[str], kind: str, how: str) -> None:
     """Also where a handler of the program's own ends it; a new call finds the row as it was."""
     handlers: dict[str, Callable[..., Any]] = {
         "interrupt": signal.default_int_handler,

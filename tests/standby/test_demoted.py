@@ -8,7 +8,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from raceproof import AsyncStore, Spec, Store, connect
+from raceproof import AsyncStore, Store, connect
+from raceproof.declare import Spec
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders
 from tests.fix_told import notes_of, told

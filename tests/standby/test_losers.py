@@ -12,7 +12,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from raceproof import Arrival, AsyncStore, Inbox, bind, connect
+from raceproof import AsyncStore, Inbox, bind, connect
+from raceproof.inbox import Arrival
 from tests.contract.grounds import PostgresGround, fresh_name
 from tests.contract.jobs import jobs, put
 from tests.contract.noon import NOON, after
@@ -84,14 +85,14 @@ async def sent_by_another(ground: PostgresGround, second: str, outcome: str) -> 
     delivery, _ = pictures(ground, True, policy="hold" if second == "resolve" else "resend")
     if second == "take":
         return Case(
-            lambda db: db.take_turn(delivery, "a", now=NOON),
-            lambda db: db.take_turn(delivery, "a", now=after(1)),
+            lambda db: db.begin_delivery(delivery, "a", now=NOON),
+            lambda db: db.begin_delivery(delivery, "a", now=after(1)),
             outcome,
         )
-    mine = await ground.db.take_turn(delivery, "a", now=NOON)
+    mine = await ground.db.begin_delivery(delivery, "a", now=NOON)
     if second == "mark":
         return Case(
-            lambda db: db.take_turn(delivery, "a", now=after(1000)),
+            lambda db: db.begin_delivery(delivery, "a", now=after(1000)),
             lambda db: db.delivered(mine, now=after(1001)),
             outcome,
         )
@@ -116,14 +117,16 @@ async def led_by_another(ground: PostgresGround, second: str) -> Case:
     lease = a_lease(ground)
     if second == "lead":
         return Case(
-            lambda db: db.lead(lease, "ann", now=NOON), lambda db: db.lead(lease, "bob", now=after(1)), "led"
+            lambda db: db.acquire_lease(lease, "ann", now=NOON),
+            lambda db: db.acquire_lease(lease, "bob", now=after(1)),
+            "held by another",
         )
-    mine = await ground.db.lead(lease, "bob", now=NOON)
+    mine = await ground.db.acquire_lease(lease, "bob", now=NOON)
     calls: dict[str, Call] = {
-        "keep_leading": lambda db: db.keep_leading(mine, now=after(61)),
-        "step_down": lambda db: db.step_down(mine, now=after(61)),
+        "renew_lease": lambda db: db.renew_lease(mine, now=after(61)),
+        "release_lease": lambda db: db.release_lease(mine, now=after(61)),
     }
-    return Case(lambda db: db.lead(lease, "ann", now=after(60)), calls[second], "led")
+    return Case(lambda db: db.acquire_lease(lease, "ann", now=after(60)), calls[second], "held by another")
 
 
 async def received_by_another(ground: PostgresGround, how: str) -> Case:
@@ -148,15 +151,15 @@ CASES: dict[str, Callable[[PostgresGround], Awaitable[Case]]] = {
     "release": lambda ground: claimed_by_another(ground, "release", "lost"),
     "finish": lambda ground: claimed_by_another(ground, "finish", "lost"),
     "finish many": lambda ground: claimed_by_another(ground, "finish many", "lost"),
-    "take_turn": lambda ground: sent_by_another(ground, "take", "sending"),
+    "begin_delivery": lambda ground: sent_by_another(ground, "take", "sending"),
     "delivered": lambda ground: sent_by_another(ground, "mark", "lost"),
     "resolve": lambda ground: sent_by_another(ground, "resolve", "delivered"),
     "start_attempt rejected": lambda ground: started_by_another(ground, "reject", "rejected"),
-    "start_attempt kept": lambda ground: started_by_another(ground, "keep", "kept"),
+    "start_attempt kept": lambda ground: started_by_another(ground, "keep", "already active"),
     "start_attempt repeated": lambda ground: started_by_another(ground, "supersede", "started"),
     "lead": lambda ground: led_by_another(ground, "lead"),
-    "keep_leading": lambda ground: led_by_another(ground, "keep_leading"),
-    "step_down": lambda ground: led_by_another(ground, "step_down"),
+    "renew_lease": lambda ground: led_by_another(ground, "renew_lease"),
+    "release_lease": lambda ground: led_by_another(ground, "release_lease"),
     "receive": lambda ground: received_by_another(ground, "one"),
     "receive_many": lambda ground: received_by_another(ground, "many"),
 }
@@ -187,9 +190,7 @@ async def test_a_loser_waits_for_the_commit_that_its_answer_rests_on(
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
-async def test_a_loser_of_a_shared_statement_waits_as_well(
-    pair: Pair, ground: PostgresGround, together: bool
-) -> None:
+async def test_a_loser_of_a_shared_statement_waits_as_well(pair: Pair, ground: PostgresGround, together: bool) -> None:
     """Calls on `connect` that share a statement wait like those that are alone."""
     order = orders()
     ground.table(order)
@@ -241,9 +242,7 @@ async def test_no_answer_is_given_that_the_new_primary_contradicts(mortal_pair: 
         asyncio.create_task(told(stores[2].receive(inbox, event))),
         asyncio.create_task(told(stores[3].move(order.moves["take_back"], "a"))),
     ]
-    await until(
-        lambda: any(one.done() for one in seconds) or len(pair.waiting()) == 2, "both wait, or are answered"
-    )
+    await until(lambda: any(one.done() for one in seconds) or len(pair.waiting()) == 2, "both wait, or are answered")
     await asyncio.to_thread(pair.fail_over)
     received, refused = await asyncio.gather(*seconds)
     assert isinstance(received, Exception), received

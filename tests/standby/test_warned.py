@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from raceproof import Arrival, AsyncStore, Unknown, bind
-from raceproof.errors import NotReplicated
+from raceproof import AsyncStore, Unknown, bind
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import NotReplicated
 from raceproof.testing import PostgresServer
 from tests.contract.grounds import Caller, PostgresGround
 from tests.contract.orders import orders
@@ -57,9 +58,7 @@ async def test_a_move_that_the_standby_has_not_confirmed_is_unknown(
     ground.table(order)
     ground.put(order, "a", "NEW")
     async with opened(kind, pair.primary.url) as store:
-        answer = await cancelled_from_outside(
-            pair, store, lambda db: db.move(order.moves["pack"], "a", call=repeat)
-        )
+        answer = await cancelled_from_outside(pair, store, lambda db: db.move(order.moves["pack"], "a", call=repeat))
         assert isinstance(answer, Unknown), answer
         assert isinstance(answer.cause, NotReplicated)
         assert (await Caller(store).move(order.moves["pack"], "a", call=answer.call)).outcome == "moved"
@@ -92,8 +91,7 @@ def test_a_warning_of_a_trigger_leaves_the_answer_alone(postgres_server: Postgre
             "'BEGIN RAISE WARNING ''canceling wait for synchronous replication''; RETURN NEW; END'"
         )
         ground.run(
-            f"CREATE TRIGGER warning BEFORE UPDATE ON {order.table} FOR EACH ROW"
-            f" EXECUTE FUNCTION warn_{order.table}()"
+            f"CREATE TRIGGER warning BEFORE UPDATE ON {order.table} FOR EACH ROW EXECUTE FUNCTION warn_{order.table}()"
         )
         heard: list[Any] = []
         own.add_notice_handler(heard.append)

@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 import redis
 
-from raceproof import Arrival, AsyncStore, Attempts, CallError, Inbox, Lifecycle, Spec, Started, Store, bind
-from raceproof.statement import Statement, reading
-from raceproof.sweep import Swept, asweep, spent_rows, sweep
+from raceproof import AsyncStore, Attempts, Inbox, Lifecycle, Started, Store, bind
+from raceproof.declare import Spec
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.statement import Statement, reading
+from raceproof.ops.sweep import Swept, spent_rows, sweep
 from raceproof.testing import ValkeyServer
 from tests.contract.grounds import Caller, Ground, RedisGround, fresh_name
 from tests.contract.jobs import FORMS, jobs
 from tests.contract.noon import NOON, after
-from tests.contract.test_claims_set_aside import impatient, two_ways
+from tests.contract.test_claims_dead_letter import impatient, two_ways
 
 DAY = 86400.0
 
@@ -27,7 +30,7 @@ async def swept(ground: Ground, *targets: Any, **options: Any) -> dict[str, int]
 async def swept_on(store: Store | AsyncStore, *targets: Any, **options: Any) -> dict[str, int]:
     """The same for a store of one tenant."""
     if isinstance(store, AsyncStore):
-        found = await asweep(store, *targets, **options)
+        found = await sweep(store, *targets, **options)
     else:
         found = sweep(store, *targets, **options)
     return {one.work: one.number for one in found}
@@ -38,7 +41,7 @@ async def put(ground: Ground, spec: Spec[str], *keys: str, **columns: Any) -> No
         ground.put(spec, key, "QUEUED", **{"made_at": number, **columns})
 
 
-async def test_rows_that_are_out_of_attempts_are_set_aside_in_batches(ground: Ground) -> None:
+async def test_rows_that_are_out_of_attempts_are_dead_letter_in_batches(ground: Ground) -> None:
     """Rows that are held, or have attempts left, stay."""
     job = jobs(ground, history=True)
     await put(ground, job, "a", "b", "c", attempts=3)
@@ -47,18 +50,18 @@ async def test_rows_that_are_out_of_attempts_are_set_aside_in_batches(ground: Gr
     await ground.db.offer(work, ["a", "b", "c", "held", "fine"])
     await ground.db.claim_one(work, "held", by="ann", now=NOON)
     dry = await swept(ground, work, dry_run=True, now=after(1))
-    assert dry["set aside"] == 3
+    assert dry["dead-lettered"] == 3
     assert ground.get(job, "a")["status"] == "QUEUED"
     found = await swept(ground, work, batch=2, by="cron", now=after(1))
-    assert found["set aside"] == 3
+    assert found["dead-lettered"] == 3
     assert [ground.get(job, key)["status"] for key in ("a", "b", "c", "fine")] == ["DEAD"] * 3 + ["QUEUED"]
     entry = (await ground.db.history(job, "a"))[0]
     assert (entry.move, entry.actor) == ("give_up", "cron")
-    assert (await swept(ground, job, now=after(1)))["set aside"] == 0
+    assert (await swept(ground, job, now=after(1)))["dead-lettered"] == 0
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_row_on_its_last_attempt_is_not_set_aside_while_it_is_held(ground: Ground, form: str) -> None:
+async def test_a_row_on_its_last_attempt_is_not_dead_letter_while_it_is_held(ground: Ground, form: str) -> None:
     """In every form of a claim; and is afterwards."""
     job = jobs(ground, form)
     work = job.claims["work"]
@@ -66,12 +69,12 @@ async def test_a_row_on_its_last_attempt_is_not_set_aside_while_it_is_held(groun
     await ground.db.offer(work, ["a"])
     await ground.db.claim_one(work, "a", by="ann", now=NOON)
     for moment, number in ((after(29), 0), (after(31), 1)):
-        assert (await swept(ground, job, dry_run=True, now=moment))["set aside"] == number
-        assert (await swept(ground, job, now=moment))["set aside"] == number
+        assert (await swept(ground, job, dry_run=True, now=moment))["dead-lettered"] == number
+        assert (await swept(ground, job, now=moment))["dead-lettered"] == number
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_row_that_is_held_by_another_claim_is_not_set_aside(ground: Ground, form: str) -> None:
+async def test_a_row_that_is_held_by_another_claim_is_not_dead_letter(ground: Ground, form: str) -> None:
     """The second claim was offered the row too, and has not heard that it is on its last attempt."""
     job = two_ways(jobs(ground, form))
     work, other = job.claims["work"], job.claims["other"]
@@ -80,7 +83,7 @@ async def test_a_row_that_is_held_by_another_claim_is_not_set_aside(ground: Grou
     await ground.db.offer(other, ["a"])
     await ground.db.claim_one(work, "a", by="ann", now=NOON)
     for moment, number in ((after(29), 0), (after(31), 1)):
-        assert (await swept(ground, other, now=moment))["set aside"] == number
+        assert (await swept(ground, other, now=moment))["dead-lettered"] == number
     assert ground.get(job, "a")["status"] == "DEAD"
 
 
@@ -96,10 +99,8 @@ async def test_a_tenant_sweeps_its_own_rows_and_its_own_history(ground: Ground) 
         await db.move(job.moves["start"], "b", now=NOON)
     mine = ground.db.for_tenant("acme").store
     options: Any = {"keep": 3600.0, "now": datetime.now(UTC) + timedelta(days=2000)}
-    found = (
-        await asweep(mine, job, **options) if isinstance(mine, AsyncStore) else sweep(mine, job, **options)
-    )
-    assert {one.work: one.number for one in found}["set aside"] == 1
+    found = await sweep(mine, job, **options) if isinstance(mine, AsyncStore) else sweep(mine, job, **options)
+    assert {one.work: one.number for one in found}["dead-lettered"] == 1
     assert [ground.get(job, (shop, "a"))["status"] for shop in ("acme", "acme:2")] == ["DEAD", "QUEUED"]
     assert [len(await ground.db.for_tenant(shop).history(job, "b")) for shop in ("acme", "acme:2")] == [0, 1]
 
@@ -133,9 +134,7 @@ def logins(ground: Ground, expire: bool = True, **declared: Any) -> tuple[Attemp
     )
     ground.table(spec, {"owner": "text"})
     move = spec.moves["expire"] if expire else None
-    made = Attempts(
-        spec, owner="owner", supersede=spec.moves["supersede"], started="began_at", ttl=900, expire=move
-    )
+    made = Attempts(spec, owner="owner", supersede=spec.moves["supersede"], started="began_at", ttl=900, expire=move)
     return made, spec
 
 
@@ -255,7 +254,7 @@ async def test_rows_that_no_claim_would_find_are_offered_again(ground: Ground) -
 
 async def test_a_row_behind_another_of_its_line_is_not_lost(ground: Ground) -> None:
     """Of a line only the first is in the index; all of them are offered if the line is gone."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     work = job.claims["work"]
     for number, key in enumerate(("a", "b", "c")):
         ground.put(job, key, "QUEUED", made_at=number, owner="ann")
@@ -269,7 +268,7 @@ async def test_a_row_behind_another_of_its_line_is_not_lost(ground: Ground) -> N
 
 async def test_a_line_goes_on_when_its_first_row_is_gone(ground: Ground) -> None:
     """Somebody has deleted it, and a sweep comes before the next claim."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     work = job.claims["work"]
     for number, key in enumerate(("a", "b", "c")):
         ground.put(job, key, "QUEUED", made_at=number, owner="ann")
@@ -287,12 +286,12 @@ def test_a_line_that_empties_while_it_is_looked_at_ends_no_sweep(
     client = redis.Redis.from_url(valkey_server.url, decode_responses=True)
     db = bind(client)
     ground = RedisGround(Caller(db), client)
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     work = job.claims["work"]
     for number, key in enumerate(("a", "b")):
         ground.put(job, key, "QUEUED", made_at=number, owner="ann")
     db.offer(work, ["a", "b"])
-    driver: Any = db._driver
+    driver: Any = db.driver
     execute = driver.execute
     emptied = []
 
@@ -316,7 +315,7 @@ async def test_every_step_is_told(ground: Ground) -> None:
     await ground.db.offer(job.claims["work"], ["a", "b", "c"])
     told: list[Swept] = []
     await swept(ground, job, batch=2, tell=told.append)
-    assert [one.number for one in told if one.work == "set aside"] == [2, 3, 3]
+    assert [one.number for one in told if one.work == "dead-lettered"] == [2, 3, 3]
 
 
 async def test_a_sweep_of_nothing_is_refused(ground: Ground) -> None:
@@ -337,24 +336,13 @@ async def test_a_misspelt_option_is_refused_before_anything_is_swept(ground: Gro
     assert ground.get(job, "a")["status"] == "QUEUED"
 
 
-async def test_the_wrong_kind_of_store_is_told_which_function_to_use(ground: Ground) -> None:
-    """Before anything is asked of it."""
-    store: Any = ground.db.store
-    if isinstance(store, AsyncStore):
-        with pytest.raises(CallError, match=r"sweep needs a Store, not AsyncStore; .* asweep"):
-            sweep(store)  # type: ignore[arg-type]
-    else:
-        with pytest.raises(CallError, match=r"asweep needs an AsyncStore, not Store; .* sweep"):
-            await asweep(store)
-
-
 async def spent_on(ground: Ground, work: Any, now: datetime) -> set[str]:
     """The rows that `raceproof stuck` would name."""
     store = ground.db.store
     if isinstance(store, AsyncStore):
-        found = await store._driver.run(reading(spent_rows(store, work, now=now)))
+        found = await store.run(reading(spent_rows(store, work, now=now)))
     else:
-        found = store._driver.run(reading(spent_rows(store, work, now=now)))
+        found = store.run(reading(spent_rows(store, work, now=now)))
     return {one.key for one in found}
 
 
@@ -368,8 +356,8 @@ async def test_what_a_guard_keeps_back_is_not_named_as_out_of_attempts(ground: G
     await put(ground, job, "nobody's", attempts=3)
     await ground.db.offer(work, ["mine", "theirs", "nobody's"])
     assert await spent_on(ground, work, NOON) == {"mine"}
-    assert (await swept(ground, work, dry_run=True, now=NOON))["set aside"] == 1
-    assert (await swept(ground, work, now=NOON))["set aside"] == 1
+    assert (await swept(ground, work, dry_run=True, now=NOON))["dead-lettered"] == 1
+    assert (await swept(ground, work, now=NOON))["dead-lettered"] == 1
     assert ground.get(job, "theirs")["status"] == "QUEUED"
 
 
@@ -383,13 +371,13 @@ async def test_what_rests_is_not_named_as_out_of_attempts(ground: Ground) -> Non
     work = impatient(job).claims["work"]
     for moment, named in ((after(599), set[str]()), (after(601), {"a"})):
         assert await spent_on(ground, work, moment) == named
-        assert (await swept(ground, work, dry_run=True, now=moment))["set aside"] == len(named)
-        assert (await swept(ground, work, now=moment))["set aside"] == len(named)
+        assert (await swept(ground, work, dry_run=True, now=moment))["dead-lettered"] == len(named)
+        assert (await swept(ground, work, now=moment))["dead-lettered"] == len(named)
 
 
 async def test_of_a_line_only_the_first_is_named_as_out_of_attempts(ground: Ground) -> None:
     """One that waits behind another is not, whatever its own attempts; where nobody stands before it, it is."""
-    job = jobs(ground, claim={"serial": "owner"})
+    job = jobs(ground, claim={"ordering_key": "owner"})
     work = job.claims["work"]
     for number, (key, owner, attempts) in enumerate(
         [("a", "ann", 0), ("b", "ann", 3), ("c", "cid", 3), ("d", "cid", 3), ("e", None, 3), ("f", "fay", 3)]

@@ -25,9 +25,7 @@ async def drawn(page: str) -> str:
             with connect(f"sqlite:///{path}") as db:
                 ill = Ill(f"sqlite:///{path}", db, raw, lambda *_: None)
                 fill(ill)
-                raw.execute(
-                    "UPDATE ill_jobs SET id = 'job-30', claimed_by = 'worker-2' WHERE id = ?", (MARKUP,)
-                )
+                raw.execute("UPDATE ill_jobs SET id = 'job-30', claimed_by = 'worker-2' WHERE id = ?", (MARKUP,))
                 raw.execute("DELETE FROM ill_history WHERE key = ?", (MARKUP,))
                 app: Any = top(ill, every=2.0)
                 app.sub_title = "sqlite:///shop.db"

@@ -3,11 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from raceproof import Arrival, Claim, Turn, spec_of
-from raceproof.cli.location import parse_location
-from raceproof.cli.stores import open_store
-from raceproof.doctor import Subject
-from raceproof.top import Top, Watch
+from raceproof import Claim, SendPermit
+from raceproof.declare import spec_of
+from raceproof.inbox import Arrival
+from raceproof.ops.cli.location import parse_location
+from raceproof.ops.cli.stores import open_store
+from raceproof.ops.doctor import Subject
+from raceproof.ops.top import Top, Watch
 from tests.doctor.conftest import Ill
 from tests.doctor.declared import Job, Login, Parcel, bot, letters, logins, pictures
 
@@ -38,15 +40,15 @@ def fill(ill: Ill) -> None:
     db.claim_one(Job.work, MARKUP, by=MARKUP)
     db.start_attempt(logins, "ann", "login-1")
     db.start_attempt(logins, "ann", "login-2")
-    db.lead(bot, "host-a:4711")
+    db.acquire_lease(bot, "host-a:4711")
     for number in range(5):
         db.receive(letters, Arrival("shop", f"order-{number}", b"{}"))
     (event,) = db.claim(letters.work, 1)
     db.fail(event, reason="no such order")
     ill.put("ill_pictures", id="p-1", state="ready")
-    turn = db.take_turn(pictures, "p-1", by="callback", now=long_ago)
-    assert isinstance(turn, Turn)
-    db.sending(turn, now=long_ago)
+    permit = db.begin_delivery(pictures, "p-1", by="callback", now=long_ago)
+    assert isinstance(permit, SendPermit)
+    db.sending(permit, now=long_ago)
 
 
 def top(ill: Ill, every: float = 3600.0) -> Top:

@@ -14,13 +14,11 @@ from sqlalchemy.orm import Session
 
 from raceproof import (
     Already,
-    Answer,
     AsyncStore,
     Conflict,
     Lifecycle,
     Lost,
     Missing,
-    Move,
     Moved,
     Refused,
     Store,
@@ -29,6 +27,8 @@ from raceproof import (
     connect,
     move,
 )
+from raceproof.declare import Move
+from raceproof.moves import Answer
 
 
 class Status(StrEnum):

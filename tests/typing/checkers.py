@@ -93,6 +93,4 @@ def _run(command: list[str], files: tuple[Path, ...]) -> subprocess.CompletedPro
     """In the folder of the files, without what the surroundings would add to their imports."""
     variables = {name: value for name, value in os.environ.items() if name not in ("MYPYPATH", "PYTHONPATH")}
     names = [file.name for file in files]
-    return subprocess.run(
-        [*command, *names], cwd=files[0].parent, env=variables, capture_output=True, text=True
-    )
+    return subprocess.run([*command, *names], cwd=files[0].parent, env=variables, capture_output=True, text=True)

@@ -32,9 +32,7 @@ KINDS = [
     Kind("redis", "import redis.asyncio", "redis.asyncio.RedisCluster", "AsyncStore"),
     Kind("sqlalchemy", "import sqlalchemy", "sqlalchemy.Connection", "Store"),
     Kind("sqlalchemy", "import sqlalchemy.orm", "sqlalchemy.orm.Session", "Store"),
-    Kind(
-        "sqlalchemy", "import sqlalchemy.ext.asyncio", "sqlalchemy.ext.asyncio.AsyncConnection", "AsyncStore"
-    ),
+    Kind("sqlalchemy", "import sqlalchemy.ext.asyncio", "sqlalchemy.ext.asyncio.AsyncConnection", "AsyncStore"),
     Kind("sqlalchemy", "import sqlalchemy.ext.asyncio", "sqlalchemy.ext.asyncio.AsyncSession", "AsyncStore"),
     Kind(
         "django",
@@ -99,9 +97,7 @@ def probe(folder: Path, packages: Iterable[str]) -> Path:
 def expected(packages: Iterable[str], untyped: Iterable[str] = ()) -> Report:
     """Each store as it is declared above, and Any for the classes that the checker cannot read."""
     revealed = [
-        "Any" if kind.package in untyped else kind.store
-        for kind in KINDS
-        if kind.package in ("sqlite3", *packages)
+        "Any" if kind.package in untyped else kind.store for kind in KINDS if kind.package in ("sqlite3", *packages)
     ]
     if "django" in packages:
         revealed.append("Any" if "django" in untyped else "Store")

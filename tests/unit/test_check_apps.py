@@ -39,10 +39,10 @@ def test_public_names_are_fine(line: str, source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("import raceproof.stores", "raceproof.stores"),
-        ("import asyncpg, raceproof.stores.redis as redis", "raceproof.stores.redis"),
+        ("import raceproof.drivers", "raceproof.drivers"),
+        ("import asyncpg, raceproof.drivers.redis as redis", "raceproof.drivers.redis"),
         ("from raceproof import bind, secret", "raceproof.secret"),
-        ("from raceproof.stores import redis", "raceproof.stores.redis"),
+        ("from raceproof.drivers import redis", "raceproof.drivers.redis"),
         ("def later():\n  from raceproof.testing.wire import Wire", "raceproof.testing.wire.Wire"),
     ],
 )

@@ -6,22 +6,11 @@ from typing import Any
 
 import pytest
 
-from raceproof import (
-    Attempts,
-    CallError,
-    Lifecycle,
-    attempt_index_ddl,
-    claim,
-    claim_index_ddl,
-    drop_ddl,
-    guard_ddl,
-    history_ddl,
-    inbox_ddl,
-    lease_ddl,
-    move,
-    schedule_ddl,
-)
-from raceproof.web import audit_ddl
+from raceproof import Attempts, Inbox, Lease, Lifecycle, claimable, ddl, move
+from raceproof.kernel.errors import CallError
+from raceproof.ops.web import audit_ddl
+from raceproof.run import Schedules
+from tests.ddl import script
 
 
 class Stage(StrEnum):
@@ -33,20 +22,20 @@ class Stage(StrEnum):
 class Parcel(Lifecycle[Stage], table="parcels", history="parcel_history"):
     take = move(Stage.OPEN, to=Stage.TAKEN)
     end = move(Stage.OPEN, Stage.TAKEN, to=Stage.ENDED)
-    work = claim(take, lease=30)
+    work = claimable(take, lease=30)
 
 
 parcels = Attempts(Parcel, owner="owner", supersede=Parcel.end)
 MADE: dict[str, Callable[[Any], str]] = {
-    "lease": lease_ddl,
-    "inbox": inbox_ddl,
-    "schedule": schedule_ddl,
+    "lease": lambda dialect: script(Lease("bot"), dialect=dialect),
+    "inbox": lambda dialect: script(Inbox(), dialect=dialect),
+    "schedule": lambda dialect: script(Schedules(), dialect=dialect),
     "audit": audit_ddl,
-    "history": lambda dialect: history_ddl(Parcel, dialect),
-    "guard": lambda dialect: guard_ddl(Parcel, dialect),
-    "drop": lambda dialect: drop_ddl(Parcel, dialect),
-    "claim index": lambda dialect: claim_index_ddl(Parcel.work, dialect),
-    "attempt index": lambda dialect: attempt_index_ddl(parcels, dialect),
+    "history": lambda dialect: script(Parcel, dialect=dialect, only="tables"),
+    "guard": lambda dialect: script(Parcel, dialect=dialect, only="guards"),
+    "drop": lambda dialect: script(Parcel, dialect=dialect, drop_guards=True),
+    "claim index": lambda dialect: script(Parcel.work, dialect=dialect, only="indexes"),
+    "attempt index": lambda dialect: script(parcels, dialect=dialect, only="indexes"),
 }
 
 
@@ -54,7 +43,7 @@ MADE: dict[str, Callable[[Any], str]] = {
 @pytest.mark.parametrize("dialect", ["postgresql", "redis", "", None])
 def test_a_dialect_that_has_no_ddl_is_told_which_have(made: Callable[[Any], str], dialect: Any) -> None:
     """Two, by their names; on Redis there is nothing to do."""
-    with pytest.raises(CallError, match=r"say 'postgres' or 'sqlite'; on Redis nothing has to be created"):
+    with pytest.raises(CallError, match=r"write 'postgres' or 'sqlite'; on Redis nothing has to be created"):
         made(dialect)
 
 
@@ -65,9 +54,14 @@ def test_both_dialects_have_all_of_it(made: Callable[[Any], str], dialect: Any) 
     assert made(dialect).rstrip().endswith(";")
 
 
-@pytest.mark.parametrize("made", [history_ddl, guard_ddl, drop_ddl])
-def test_a_class_is_as_good_as_its_spec(made: Callable[[Any, Any], str]) -> None:
-    """And what is no lifecycle is told so."""
-    assert made(Parcel, "sqlite") == made(Parcel.spec, "sqlite")
+@pytest.mark.parametrize("options", [{}, {"only": "guards"}, {"drop_guards": True}], ids=str)
+def test_a_class_is_as_good_as_its_spec(options: dict[str, Any]) -> None:
+    """And what is not a lifecycle is an error."""
+    assert script(Parcel, dialect="sqlite", **options) == script(Parcel.spec, dialect="sqlite", **options)
     with pytest.raises(CallError, match="is not a lifecycle"):
-        made(Stage, "sqlite")
+        script(Stage, dialect="sqlite", **options)
+
+
+def test_a_claim_brings_its_own_index_only() -> None:
+    """A lifecycle brings those of all its claims."""
+    assert len(ddl(Parcel.work, dialect="sqlite", only="indexes")) == 1

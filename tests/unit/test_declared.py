@@ -13,20 +13,20 @@ from raceproof import (
     AsyncStore,
     Attempts,
     Backoff,
-    CallError,
+    ConcurrencyLimit,
     DeclarationError,
     Delivery,
     Inbox,
     Lease,
     Lifecycle,
-    Limit,
     Scheduler,
-    Schedules,
-    claim,
+    claimable,
     column,
     move,
 )
-from raceproof.spec import LONGEST
+from raceproof.declare.spec import LONGEST
+from raceproof.kernel.errors import CallError
+from raceproof.run import Schedules
 
 
 class Stage(StrEnum):
@@ -46,7 +46,7 @@ class Job(Lifecycle[Stage], table="jobs"):
 MOVES: dict[str, Any] = Job.spec.to_dict()["moves"]
 TIMES: dict[str, Callable[[Any], object]] = {
     "lease": lambda seconds: Lease("bot", seconds),
-    "limit": lambda seconds: Limit("bot", 1, seconds),
+    "limit": lambda seconds: ConcurrencyLimit("bot", 1, seconds),
     "delivery": lambda seconds: Delivery("letter", "letters", stale=seconds),
     "inbox keep": lambda seconds: Inbox(keep=seconds),
     "inbox lease": lambda seconds: Inbox(lease=seconds),
@@ -57,9 +57,9 @@ TIMES: dict[str, Callable[[Any], object]] = {
     "expires ended": lambda seconds: jobs({}, expires=[1, seconds]),
 }
 COUNTS: dict[str, Callable[[Any], object]] = {
-    "limit": lambda count: Limit("bot", count),
+    "limit": lambda count: ConcurrencyLimit("bot", count),
     "inbox": lambda count: Inbox(attempts=count),
-    "claim": lambda count: jobs({"attempts": "tries", "cap": count}),
+    "claim": lambda count: jobs({"attempts": "tries", "max_attempts": count}),
 }
 
 
@@ -70,9 +70,7 @@ def jobs(work: Any, **changes: Any) -> Any:
     return Lifecycle.from_dict({**declared, "claims": {"work": settings}, **changes})
 
 
-@pytest.mark.parametrize(
-    "seconds", [inf, nan, 0, -1, 1e12, 10**400, "5", True, [1], timedelta(minutes=5)], ids=repr
-)
+@pytest.mark.parametrize("seconds", [inf, nan, 0, -1, 1e12, 10**400, "5", True, [1], timedelta(minutes=5)], ids=repr)
 @pytest.mark.parametrize("thing", TIMES)
 def test_a_time_without_an_end_is_declared_nowhere(thing: str, seconds: Any) -> None:
     """Nor one that is over at once, nor what is not a number of seconds: no store could count by it."""
@@ -118,8 +116,8 @@ def test_what_is_wrong_with_an_inbox_or_schedules_is_told_when_they_are_made() -
 
 BAD: list[Any] = [5, None, True, "x", [], {}, [5], [None], [[1], [2]], {"x": 1}, {5: 5}, 1.5]
 SETTINGS = (
-    *("move", "at", "lease", "form", "order_by", "serial", "where"),
-    *("attempts", "cap", "after", "backoff", "back", "exhausted", "raw"),
+    *("move", "at", "lease", "form", "order_by", "ordering_key", "where"),
+    *("attempts", "max_attempts", "not_before", "backoff", "back", "dead_letter", "raw"),
 )
 TOP = (
     *("name", "table", "key", "column", "statuses", "initial", "terminal", "moves", "claims"),
@@ -154,7 +152,7 @@ def test_nonsense_in_a_dict_or_a_file_is_a_declaration_error(setting: str, bad: 
         ("claim work: must be a table of settings, not 5", 5),
         ("not 'abc'", {"lease": "abc"}),
         ("not None", {"lease": None}),
-        ("cap='3'", {"attempts": "n", "cap": "3"}),
+        ("max_attempts='3'", {"attempts": "n", "max_attempts": "3"}),
         ("claim work: backoff: must be a list of two numbers, not 5", {"backoff": 5}),
         ("claim work: backoff: must be a list of two numbers", {"backoff": [1, 2, 3]}),
         ("is not a time to rest", {"backoff": ["a", "b"]}),
@@ -185,12 +183,12 @@ def test_a_claim_of_a_class_is_checked_alike() -> None:
         {"where": 5},
     ):
         with pytest.raises(DeclarationError):
-            claim(lease=30, **settings)
+            claimable(lease=30, **settings)
     with pytest.raises(DeclarationError, match="give 1 or more"):
 
         class Late(Lifecycle[Stage], table="late", initial=tuple(Stage)):
             finish = move(Stage.QUEUED, to=Stage.DONE)
-            work = claim(at=Stage.QUEUED, lease=30, attempts="tries", cap=2.5)  # type: ignore[arg-type]
+            work = claimable(at=Stage.QUEUED, lease=30, attempts="tries", max_attempts=2.5)  # type: ignore[arg-type]
 
 
 def test_a_claim_makes_moves_of_its_own_lifecycle() -> None:
@@ -199,7 +197,7 @@ def test_a_claim_makes_moves_of_its_own_lifecycle() -> None:
 
         class Other(Lifecycle[Stage], table="others", initial=tuple(Stage)):
             finish = move(Stage.QUEUED, to=Stage.DONE)
-            work = claim(Job.start, lease=30)
+            work = claimable(Job.start, lease=30)
 
 
 STAMPED = {**MOVES, "start": {**MOVES["start"], "stamp": ["began_at"], "sets": ["note"]}}
@@ -209,7 +207,7 @@ STAMPED |= {
 }
 AT = {"kind_of_form": "timestamp", "column": "x"}
 MARK = {"kind_of_form": "marker", "column": "x", "kind": "AI"}
-UP = {"attempts": "n", "cap": 3, "exhausted": "give_up"}
+UP = {"attempts": "n", "max_attempts": 3, "dead_letter": "give_up"}
 
 
 @pytest.mark.parametrize(
@@ -219,15 +217,18 @@ UP = {"attempts": "n", "cap": 3, "exhausted": "give_up"}
         ("'x' as its until and as its fence", {"form": {"fence": "x", "until": "x"}}),
         ("'x' as its holder and as its fence", {"form": {"fence": "x", "holder": "x"}}),
         ("'fence' as its fence and as its attempts", {"attempts": "fence"}),
-        ("'claimed_until' as its until and as its after", {"after": "claimed_until"}),
-        ("'n' as its attempts and as its after", {"attempts": "n", "after": "n"}),
-        ("'x' as its timestamp and as its after", {"form": AT, "after": "x"}),
+        ("'claimed_until' as its until and as its not_before", {"not_before": "claimed_until"}),
+        ("'n' as its attempts and as its not_before", {"attempts": "n", "not_before": "n"}),
+        ("'x' as its timestamp and as its not_before", {"form": AT, "not_before": "x"}),
         ("'x' as its marker and as its attempts", {"form": MARK, "attempts": "x"}),
         ("'began_at' as its timestamp, and its move= writes it too", {"form": {**AT, "column": "began_at"}}),
         ("'note' as its marker, and its move= writes it too", {"form": {**MARK, "column": "note"}}),
-        ("'began_at' as its after, and its move= writes it too", {"after": "began_at"}),
-        ("'back_at' as its after, and its back= writes it too", {"back": "requeue", "after": "back_at"}),
-        ("'up_at' as its until, and its exhausted= writes it too", {"form": {"until": "up_at"}, **UP}),
+        ("'began_at' as its not_before, and its move= writes it too", {"not_before": "began_at"}),
+        (
+            "'back_at' as its not_before, and its back= writes it too",
+            {"back": "requeue", "not_before": "back_at"},
+        ),
+        ("'up_at' as its until, and its dead_letter= writes it too", {"form": {"until": "up_at"}, **UP}),
         ("'own' as its holder, and it is the fence of the lifecycle", {"form": {"holder": "own"}}),
         ("'own' as its attempts, and it is the fence of the lifecycle", {"attempts": "own"}),
     ],
@@ -271,13 +272,9 @@ def test_two_claims_that_mark_the_same_rows_in_one_column_have_one_lease(form: d
 def test_two_claims_may_share_columns_that_mean_the_same() -> None:
     """With columns of its own the row says until when, whatever the lease of the other."""
     assert two({**QUEUED, "attempts": "n", "lease": 3600}, {**QUEUED, "attempts": "n"})
-    with pytest.raises(
-        DeclarationError, match="'n' is the attempts of claim first and the after of claim second"
-    ):
-        two({**QUEUED, "attempts": "n"}, {**QUEUED, "after": "n"})
-    with pytest.raises(
-        DeclarationError, match="'x' is the timestamp of claim first and the until of claim second"
-    ):
+    with pytest.raises(DeclarationError, match="'n' is the attempts of claim first and the not_before of claim second"):
+        two({**QUEUED, "attempts": "n"}, {**QUEUED, "not_before": "n"})
+    with pytest.raises(DeclarationError, match="'x' is the timestamp of claim first and the until of claim second"):
         two({**QUEUED, "form": AT}, {**QUEUED, "form": {"until": "x"}})
 
 
@@ -296,9 +293,9 @@ def test_nothing_keeps_an_open_attempt_from_being_superseded() -> None:
         Attempts(Guarded, "owner", Guarded.partly)
 
 
-def test_an_attempt_that_expires_is_not_set_aside_where_it_is_open() -> None:
+def test_an_attempt_that_expires_is_not_dead_letter_where_it_is_open() -> None:
     """Redis would keep its row longer than the pointer that says whose it is, and a second one could start."""
-    aside = {"attempts": "n", "cap": 1, "exhausted": "give_up"}
+    aside = {"attempts": "n", "max_attempts": 1, "dead_letter": "give_up"}
     kept = jobs(aside)
     Attempts(kept, "owner", kept.moves["finish"])
     expiring = jobs(aside, expires=[1, 60])

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raceproof import Lifecycle, Spec
-from raceproof.diagram import ascii_diagram, mermaid, svg
-from raceproof.diagram.layout import Layout, layout
-from raceproof.diagram.measure import label_width
+from raceproof import Lifecycle
+from raceproof.declare import Spec
+from raceproof.ops.diagram import ascii_diagram, mermaid, svg
+from raceproof.ops.diagram.layout import Layout, layout
+from raceproof.ops.diagram.measure import label_width
 
 OPEN = ["QUEUED", "SENT", "ACK"]
 ENDS = {
@@ -27,13 +28,9 @@ ENDS = {
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
-def spec(
-    name: str, statuses: list[str], moves: dict[str, tuple[list[str], str]], **options: Any
-) -> Spec[str]:
+def spec(name: str, statuses: list[str], moves: dict[str, tuple[list[str], str]], **options: Any) -> Spec[str]:
     declared = {move: {"from": sources, "to": target} for move, (sources, target) in moves.items()}
-    return Lifecycle.from_dict(
-        {"name": name, "table": "rows", "statuses": statuses, "moves": declared, **options}
-    )
+    return Lifecycle.from_dict({"name": name, "table": "rows", "statuses": statuses, "moves": declared, **options})
 
 
 COMMAND = spec(
@@ -91,8 +88,7 @@ def specs(draw: st.DrawFn) -> Spec[str]:
     """Any declaration that is valid, with up to a dozen statuses and names of any characters."""
     statuses = draw(st.lists(text, min_size=2, max_size=12, unique=True))
     edges = {
-        (frozenset([statuses[draw(st.integers(0, place - 1))]]), statuses[place])
-        for place in range(1, len(statuses))
+        (frozenset([statuses[draw(st.integers(0, place - 1))]]), statuses[place]) for place in range(1, len(statuses))
     }
     for target in draw(st.lists(st.sampled_from(statuses), max_size=8)):
         others = [status for status in statuses if status != target]

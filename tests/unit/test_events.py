@@ -10,9 +10,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import CollectorRegistry
 
-from raceproof import Event, Lifecycle, Store, bind, log_to, subscribe, subscribed
-from raceproof.metrics import count_decisions
-from raceproof.tracing import trace_decisions
+from raceproof import Lifecycle, Store, bind
+from raceproof.kernel.events import Event, log_to, subscribe, subscribed
+from raceproof.ops.metrics import count_decisions
+from raceproof.ops.tracing import trace_decisions
 
 LAMP = Lifecycle.from_dict(
     {
@@ -63,9 +64,7 @@ def test_whoever_stops_is_told_no_more(db: Store) -> None:
     assert len(told) == 1
 
 
-def test_in_a_transaction_of_the_caller_a_decision_is_not_settled(
-    db: Store, connection: sqlite3.Connection
-) -> None:
+def test_in_a_transaction_of_the_caller_a_decision_is_not_settled(db: Store, connection: sqlite3.Connection) -> None:
     """The event says that it may still be rolled back."""
     told: list[Event] = []
     with subscribed(told.append):

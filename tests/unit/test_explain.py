@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, HistoryEntry, Lifecycle, column, move, spec_of, sql
-from raceproof.explain import Step, explain, holds, shortest_path
-from raceproof.predicate import Predicate
+from raceproof import Lifecycle, column, move, sql
+from raceproof.declare import spec_of
+from raceproof.declare.predicate import Predicate
+from raceproof.kernel.errors import CallError
+from raceproof.moves import HistoryEntry
+from raceproof.ops.explain import Step, explain, holds, shortest_path
 
 
 class Status(StrEnum):
@@ -197,9 +200,7 @@ def test_the_shortest_path_is_the_first_declared_of_several() -> None:
         (sql("n = 3"), 3, None),
     ],
 )
-def test_a_guard_is_told_as_the_store_would_decide_it(
-    guard: Predicate, value: Any, expected: bool | None
-) -> None:
+def test_a_guard_is_told_as_the_store_would_decide_it(guard: Predicate, value: Any, expected: bool | None) -> None:
     """Numbers as numbers, also where a store keeps text; NULL is never equal; what depends on the store is unknown."""
     assert holds(guard, {"n": value}) is expected
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, DeclarationError, History, Lifecycle, Spec, column, move, spec_of, sql
+from raceproof import DeclarationError, Lifecycle, column, move, sql
+from raceproof.declare import History, Spec, spec_of
+from raceproof.kernel.errors import CallError
 
 
 class Status(StrEnum):
@@ -15,13 +17,9 @@ class Status(StrEnum):
     DONE = "DONE"
 
 
-class Parcel(
-    Lifecycle[Status], table="shop.parcels", key=("shop", "number"), revision="rev", history=History()
-):
+class Parcel(Lifecycle[Status], table="shop.parcels", key=("shop", "number"), revision="rev", history=History()):
     send = move(Status.NEW, to=Status.SENT, stamp="sent_at", sets=("carrier",))
-    finish = move(
-        Status.NEW, Status.SENT, to=Status.DONE, where=[column("paid") == 1, sql("weight < {most}", most=9)]
-    )
+    finish = move(Status.NEW, Status.SENT, to=Status.DONE, where=[column("paid") == 1, sql("weight < {most}", most=9)])
 
 
 PARCEL: dict[str, Any] = {
@@ -157,9 +155,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 def test_a_class_needs_its_statuses_as_an_enum() -> None:
     """A plain Lifecycle[str] says nothing."""
-    with pytest.raises(
-        DeclarationError, match="name its statuses as an Enum with text values or as a Literal"
-    ):
+    with pytest.raises(DeclarationError, match="name its statuses as an Enum with text values or as a Literal"):
         type("Nameless", (Lifecycle,), {"go": move("A", to="B")}, table="t")
 
 

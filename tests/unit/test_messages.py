@@ -14,10 +14,8 @@ from uuid import UUID
 import pytest
 
 from raceproof import (
-    CallError,
     Claim,
     DeclarationError,
-    History,
     Lease,
     Lifecycle,
     Missing,
@@ -25,14 +23,16 @@ from raceproof import (
     Released,
     Store,
     bind,
-    claim,
+    claimable,
     column,
     connect,
-    lease_ddl,
-    log_to,
     move,
 )
-from raceproof.shown import did_you_mean, shown_key, shown_moment
+from raceproof.declare import History
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.events import log_to
+from raceproof.kernel.shown import did_you_mean, shown_key, shown_moment
+from tests.ddl import script
 
 KEY = UUID("5448d865-0000-4000-8000-000000000000")
 
@@ -46,7 +46,7 @@ class Status(StrEnum):
 class Order(Lifecycle[Status], table="orders"):
     pay = move(Status.NEW, to=Status.PAID)
     ship = move(Status.PAID, to=Status.SHIPPED)
-    pack = claim(at=Status.PAID, lease=30)
+    pack = claimable(at=Status.PAID, lease=30)
 
 
 class Plain(Lifecycle[Status], table="plain"):
@@ -57,7 +57,7 @@ class Plain(Lifecycle[Status], table="plain"):
 @pytest.fixture
 def store() -> Iterator[Store]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.execute(lease_ddl("sqlite"))
+        connection.execute(script(Lease("any"), dialect="sqlite"))
         yield bind(connection)
 
 
@@ -96,9 +96,7 @@ def test_no_history_is_declared_by_none_or_false(given: Any) -> None:
 @pytest.mark.parametrize("given", [1, ["kept"], object])
 def test_what_is_not_a_history_is_refused(given: Any) -> None:
     """With what it may be."""
-    with pytest.raises(
-        DeclarationError, match=r"Odd: history must be True, the name of a table or History\(…\), got "
-    ):
+    with pytest.raises(DeclarationError, match=r"Odd: history must be True, the name of a table or History\(…\), got "):
         declared(table="odd", history=given)
     with pytest.raises(DeclarationError, match="history must be True"):
         Lifecycle.from_dict({**Plain.spec.to_dict(), "history": given})
@@ -110,15 +108,13 @@ def test_a_guard_as_text_is_quoted_whole() -> None:
     with pytest.raises(DeclarationError, match=said):
         move(Status.NEW, to=Status.PAID, where="total > 5")  # type: ignore[arg-type]
     with pytest.raises(DeclarationError, match=said):
-        claim(at=Status.NEW, lease=5, where="total > 5")  # type: ignore[arg-type]
+        claimable(at=Status.NEW, lease=5, where="total > 5")  # type: ignore[arg-type]
     assert move(Status.NEW, to=Status.PAID, where=column("total") > 5).where
 
 
 def test_a_misspelled_setting_is_named_with_the_one_that_was_meant() -> None:
     """Of a class, and of a declaration as data."""
-    with pytest.raises(
-        DeclarationError, match=r"lifecycle Odd: there is no setting tabel=; did you mean table=\?"
-    ):
+    with pytest.raises(DeclarationError, match=r"lifecycle Odd: there is no setting tabel=; did you mean table=\?"):
         declared(tabel="odd")
     with pytest.raises(DeclarationError, match=r"there is no setting xyz=$"):
         declared(table="odd", xyz=1)
@@ -186,21 +182,21 @@ def test_a_tag_in_a_log_line_has_no_spaces(store: Store, caplog: pytest.LogCaptu
     stop = log_to(logging.getLogger("test_messages"))
     try:
         with caplog.at_level(logging.INFO, "test_messages"):
-            leading: Any = store.lead(Lease("nightly"), by="a")
-            store.step_down(leading)
+            leading: Any = store.acquire_lease(Lease("nightly"), by="a")
+            store.release_lease(leading)
     finally:
         stop()
     tags = [record.getMessage().partition("]")[0] for record in caplog.records]
-    assert tags[-1] == "[STEP_DOWN_STEPPED_DOWN"
+    assert tags[-1] == "[LEASE_RELEASED"
     assert not any(" " in tag for tag in tags)
 
 
 def test_the_first_leader_takes_over_from_no_one(store: Store) -> None:
     """Only the next one does, and only that counts as a change of leaders."""
-    leading: Any = store.lead(Lease("nightly"), by="a")
-    assert (leading.taken_over, leading.outcome) == (False, "leading")
+    leading: Any = store.acquire_lease(Lease("nightly"), by="a")
+    assert (leading.taken_over, leading.outcome) == (False, "granted")
     assert str(leading) == f"a holds lease nightly in epoch {leading.epoch}"
-    assert str(store.keep_leading(leading)) == f"a holds lease nightly in epoch {leading.epoch}"
+    assert str(store.renew_lease(leading)) == f"a holds lease nightly in epoch {leading.epoch}"
 
 
 def test_a_move_in_the_place_of_a_claim_is_told_from_it(store: Store) -> None:
@@ -210,13 +206,9 @@ def test_a_move_in_the_place_of_a_claim_is_told_from_it(store: Store) -> None:
             CallError, match=r"^Order.pay is a move, and this takes a claim; its claims are Order.pack$"
         ):
             work(Order.pay, 1)  # type: ignore[arg-type]
-    with pytest.raises(
-        CallError, match=r"^Plain.pay is a move, and this takes a claim; its lifecycle declares none$"
-    ):
+    with pytest.raises(CallError, match=r"^Plain.pay is a move, and this takes a claim; its lifecycle declares none$"):
         store.claim(Plain.pay, 1)  # type: ignore[arg-type]
-    with pytest.raises(
-        CallError, match=r"^Order.pack is a claim, and this takes a move; its moves are pay, ship$"
-    ):
+    with pytest.raises(CallError, match=r"^Order.pack is a claim, and this takes a move; its moves are pay, ship$"):
         store.move(Order.pack, 1)  # type: ignore[call-overload]
 
 

@@ -6,33 +6,33 @@ import pytest
 
 from raceproof import (
     Already,
-    Answer,
+    AlreadyActive,
     Attempts,
     Conflict,
     Delivery,
-    DeliveryState,
+    DeliveryRecorded,
     Inbox,
-    Kept,
-    Leading,
     Lease,
-    Led,
+    LeaseGranted,
+    LeaseHeldByOther,
     Lifecycle,
     Lost,
-    Marked,
     Missing,
     Moved,
     NotReached,
-    NoTurn,
+    PermitLost,
     Received,
     Refused,
-    Rejected,
+    SendPermit,
+    SendRefused,
     Started,
-    SteppedDown,
-    Turn,
-    TurnLost,
     Unknown,
     move,
 )
+from raceproof.attempts import Rejected
+from raceproof.deliveries import DeliveryState
+from raceproof.leases import LeaseReleased
+from raceproof.moves import Answer
 from tests.unit.test_lifecycle import Parcel, Status
 
 KEY = ("shop", 7)
@@ -59,21 +59,19 @@ class Errand(Lifecycle[Status], table="errands"):
 
 PARCELS = Attempts(Errand, owner="who", supersede=Errand.end)
 OTHERS: list[Any] = [
-    Leading(LEASE, "ann", 1, 0.0),
-    SteppedDown(LEASE, "ann", 1),
-    Led(LEASE, "ann", 1, None),
-    Turn(KEY, PICTURE, (KEY,), 1, "ann", 1, DeliveryState.SENDING, False, 0.0),
-    NoTurn(KEY, PICTURE, DeliveryState.DELIVERED),
-    Marked(KEY, PICTURE, DeliveryState.DELIVERED),
-    TurnLost(KEY, PICTURE, DeliveryState.SENDING),
+    LeaseGranted(LEASE, "ann", 1, 0.0),
+    LeaseReleased(LEASE, "ann", 1),
+    LeaseHeldByOther(LEASE, "ann", 1, None),
+    SendPermit(KEY, PICTURE, (KEY,), 1, "ann", 1, DeliveryState.SENDING, False, 0.0),
+    SendRefused(KEY, PICTURE, DeliveryState.DELIVERED),
+    DeliveryRecorded(KEY, PICTURE, DeliveryState.DELIVERED),
+    PermitLost(KEY, PICTURE, DeliveryState.SENDING),
     Started(KEY, PARCELS, "ann"),
-    Kept(KEY, PARCELS, "ann", "NEW"),
+    AlreadyActive(KEY, PARCELS, "ann", "NEW"),
     Rejected(KEY, PARCELS, "ann", "NEW"),
     Received(("telegram", "1"), Inbox("inbox"), False),
 ]
-every = pytest.mark.parametrize(
-    "answer", ANSWERS + OTHERS, ids=[*ids, *(type(one).__name__ for one in OTHERS)]
-)
+every = pytest.mark.parametrize("answer", ANSWERS + OTHERS, ids=[*ids, *(type(one).__name__ for one in OTHERS)])
 
 
 @every
@@ -99,7 +97,7 @@ def test_must_returns_what_reached_and_raises_the_rest(answer: Answer[Any, Any])
 def test_an_answer_says_what_happened_to_which_row(answer: Answer[Any, Any]) -> None:
     """In words that a log line can have."""
     assert "('shop', 7)" in str(answer)
-    assert str(answer.move) in str(answer)
+    assert str(answer.declared) in str(answer)
 
 
 def test_only_moved_has_won() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from raceproof import DeclarationError, column, sql
-from raceproof.predicate import Predicate, from_data, predicates, to_data
+from raceproof.declare.predicate import Predicate, from_data, predicates, to_data
 
 ALL: list[Predicate] = [
     column("a") == 1,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raceproof import DeclarationError
-from raceproof.quoting import identifier, literal, lua_literal, qualified, split_qualified
+from raceproof.kernel.quoting import identifier, literal, lua_literal, qualified, split_qualified
 
 names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=40)
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60)

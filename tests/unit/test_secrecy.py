@@ -5,9 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from raceproof import column
-from raceproof.cli.location import parse_location
-from raceproof.cli.options import Run
-from raceproof.secrecy import is_secret, redacted
+from raceproof.kernel.secrecy import is_secret, redacted
+from raceproof.ops.cli.location import parse_location
+from raceproof.ops.cli.options import Run
 
 SECRET = [
     "pwd", "password", "passwd", "passphrase", "db_pass", "userpass", "auth", "x-auth", "authorization",

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from raceproof.quoting import parameter
-from raceproof.statement import Program, Rows, Statement, Template, arun, prepare, run
+from raceproof.kernel.quoting import parameter
+from raceproof.kernel.statement import Program, Rows, Statement, Template, arun, prepare, run
 
 
 def test_parameters_are_written_in_each_style() -> None:
@@ -31,8 +31,7 @@ def test_a_line_with_an_empty_optional_slot_goes() -> None:
     """And one with an empty slot that is not optional stays."""
     template = Template("n", ["SELECT {columns}", "WHERE {$key} = k", "  AND {guards?}", "LIMIT 1{more}"])
     assert (
-        template.prepare({"columns": "a", "guards": "", "more": ""}, "dollar").text
-        == "SELECT a\nWHERE $1 = k\nLIMIT 1"
+        template.prepare({"columns": "a", "guards": "", "more": ""}, "dollar").text == "SELECT a\nWHERE $1 = k\nLIMIT 1"
     )
     assert "AND x" in template.prepare({"columns": "a", "guards": "x", "more": ""}, "dollar").text
 

@@ -5,8 +5,11 @@ from typing import Any, Literal
 
 import pytest
 
-from raceproof import DeclarationError, Lifecycle, claim, column, explain, guard_ddl, mermaid, move, svg
-from raceproof.statuses import text_of_status
+from raceproof import DeclarationError, Lifecycle, claimable, column, move
+from raceproof.declare.statuses import text_of_status
+from raceproof.ops.diagram import mermaid, svg
+from raceproof.ops.explain import explain
+from tests.ddl import script
 
 
 class Mixed(str, Enum):  # noqa: UP042
@@ -37,16 +40,13 @@ class Shouting(StrEnum):
 def declare(statuses: Any, new: Any, done: Any) -> Any:
     class Order(Lifecycle[statuses], table="orders", initial=new, terminal=[done]):
         finish = move(new, to=done)
-        work = claim(at=new, lease=30)
+        work = claimable(at=new, lease=30)
 
     return Order
 
 
 ALL: list[Any] = [
-    *(
-        pytest.param(kind, kind.NEW, kind.DONE, id=kind.__name__)
-        for kind in (Strings, Mixed, Plain, Shouting)
-    ),
+    *(pytest.param(kind, kind.NEW, kind.DONE, id=kind.__name__) for kind in (Strings, Mixed, Plain, Shouting)),
     pytest.param(Literal["new", "done"], "new", "done", id="Literal"),
 ]
 
@@ -57,8 +57,10 @@ def test_every_kind_declares_the_same_lifecycle(kind: Any, new: Any, done: Any) 
     model, order = declare(Strings, Strings.NEW, Strings.DONE), declare(kind, new, done)
     assert order.spec.hash == model.spec.hash
     assert order.spec.to_dict() == model.spec.to_dict()
-    assert guard_ddl(order.spec, "postgres") == guard_ddl(model.spec, "postgres")
-    assert guard_ddl(order.spec, "sqlite") == guard_ddl(model.spec, "sqlite")
+    assert script(order.spec, dialect="postgres", only="guards") == script(
+        model.spec, dialect="postgres", only="guards"
+    )
+    assert script(order.spec, dialect="sqlite", only="guards") == script(model.spec, dialect="sqlite", only="guards")
     assert mermaid(order.spec) == mermaid(model.spec)
     assert svg(order.spec) == svg(model.spec)
 
@@ -98,14 +100,11 @@ def test_statuses_that_are_not_text_are_refused_with_what_was_given(kind: Any, g
     with pytest.raises(DeclarationError) as caught:
         declare(kind, "new", "done")
     assert str(caught.value) == (
-        "lifecycle Order: statuses: a status must be text, or a member of an Enum whose values are text, "
-        + given
+        "lifecycle Order: statuses: a status must be text, or a member of an Enum whose values are text, " + given
     )
 
 
-@pytest.mark.parametrize(
-    "kind", [str, int, list[str], Enum("Empty", [])], ids=["str", "int", "list", "empty"]
-)
+@pytest.mark.parametrize("kind", [str, int, list[str], Enum("Empty", [])], ids=["str", "int", "list", "empty"])
 def test_what_lists_no_statuses_is_refused_with_what_was_given(kind: Any) -> None:
     with pytest.raises(
         DeclarationError, match="name its statuses as an Enum with text values or as a Literal"

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, AsyncStore, history_ddl, inbox_ddl, lease_ddl, spec_of
-from raceproof.moves.request import key_text
-from raceproof.schema.history import Dialect
-from raceproof.web import Access, Dashboard, audit_ddl, dashboard
+from raceproof import AsyncStore, Lease
+from raceproof.declare import spec_of
+from raceproof.inbox import Arrival
+from raceproof.kernel.keys import key_text
+from raceproof.ops.web import Access, Dashboard, audit_ddl, dashboard
+from raceproof.schema import Dialect
+from tests.ddl import script
 from tests.web import mall
 from tests.web.fix_shop import Shop, postgres_shop, sqlite_shop, valkey_shop
 from tests.web.mall import Parcel, Ticket, Visit
@@ -44,9 +47,9 @@ def tables(dialect: Dialect) -> str:
     time = {"postgres": "timestamptz", "sqlite": "text"}[dialect]
     return (
         _TABLES.format(time=time)
-        + history_ddl(spec_of(Parcel), dialect)
-        + lease_ddl(dialect, mall.guard.table)
-        + inbox_ddl(dialect, mall.mail)
+        + script(spec_of(Parcel), dialect=dialect, only="tables")
+        + script(Lease("any", table=mall.guard.table), dialect=dialect)
+        + script(mall.mail, dialect=dialect)
         + audit_ddl(dialect)
     )
 
@@ -72,9 +75,7 @@ class Mall(Shop):
     async def rows(self) -> list[Any]:
         """All rows of the other shop, and of nobody's tables, to see that nothing was changed."""
         if self.store.dialect == "redis":
-            found = [
-                name async for name in self.raw.scan_iter("mall_*") if await self.raw.type(name) == "hash"
-            ]
+            found = [name async for name in self.raw.scan_iter("mall_*") if await self.raw.type(name) == "hash"]
             theirs = [name for name in found if f":{MINE}:" not in name]
             return [(name, sorted((await self.raw.hgetall(name)).items())) for name in sorted(theirs)]
         wanted = [
@@ -104,16 +105,14 @@ async def happen_at(mall_: Mall, shop: str, mark: str) -> None:
     await db.offer(Parcel.packing, ["1", "2", "3", "4", "5", "tired", f"p-{mark}"])
     await db.claim_one(Parcel.packing, "1", by=f"packer {mark}")
     await db.claim_one(Parcel.packing, "2", by=f"dead packer {mark}", now=LONG_AGO)
-    await db.move(
-        Parcel.send, "3", by=f"sender {mark}", reason=f"reason {mark}", set={"note": f"note {mark}"}
-    )
+    await db.move(Parcel.send, "3", by=f"sender {mark}", reason=f"reason {mark}", set={"note": f"note {mark}"})
     await db.move(Parcel.fail, "3", by=f"loser {mark}", reason=f"too late {mark}")
     await db.move(Parcel.send, f"p-{mark}", by=f"sender {mark}", reason=f"reason {mark}")
-    turn: Any = await db.take_turn(mall.letters, "4", by=f"postman {mark}")
-    await db.uncertain(turn, f"timeout {mark}")
-    sent: Any = await db.take_turn(mall.letters, "5", by=f"postman {mark}")
+    permit: Any = await db.begin_delivery(mall.letters, "4", by=f"postman {mark}")
+    await db.uncertain(permit, f"timeout {mark}")
+    sent: Any = await db.begin_delivery(mall.letters, "5", by=f"postman {mark}")
     await db.delivered(sent)
-    await db.take_turn(mall.letters, "5", by=f"second postman {mark}")
+    await db.begin_delivery(mall.letters, "5", by=f"second postman {mark}")
     await db.start_attempt(mall.visits, f"guest {mark}", f"v-1-{mark}", by=f"web {mark}")
     await db.start_attempt(mall.visits, f"guest {mark}", f"v-2-{mark}", by=f"web {mark}")
     await db.move(Visit.finish, f"v-1-{mark}", by=f"late guest {mark}")
@@ -130,9 +129,9 @@ async def happen_to_anybody(store: AsyncStore, mall_: Mall) -> None:
         await mall_.put("mall_tickets", id=f"{number}-{CANARY}", status="open", note=CANARY)
     await store.move(Ticket.finish, f"1-{CANARY}", by=f"clerk {CANARY}", reason=CANARY)
     await store.move(Ticket.finish, f"1-{CANARY}", by=f"late clerk {CANARY}", reason=CANARY)
-    turn: Any = await store.take_turn(mall.posters, f"2-{CANARY}", by=f"postman {CANARY}")
-    await store.uncertain(turn, f"timeout {CANARY}")
-    await store.lead(mall.guard, f"guard {CANARY}")
+    permit: Any = await store.begin_delivery(mall.posters, f"2-{CANARY}", by=f"postman {CANARY}")
+    await store.uncertain(permit, f"timeout {CANARY}")
+    await store.acquire_lease(mall.guard, f"guard {CANARY}")
     for number in ("1", "2"):
         await store.receive(mall.mail, Arrival(f"source {CANARY}", f"{number}-{CANARY}", b"{}", {}))
     (event, *_) = await store.claim(mall.mail.work, 1, by=f"worker {CANARY}")

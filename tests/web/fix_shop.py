@@ -17,11 +17,13 @@ import redis.asyncio
 import uvicorn
 from starlette.types import ASGIApp
 
-from raceproof import Arrival, AsyncStore, connect, history_ddl, inbox_ddl, lease_ddl, spec_of
-from raceproof.schema import claim_index_ddl
-from raceproof.schema.history import Dialect
+from raceproof import AsyncStore, Lease, connect
+from raceproof.declare import spec_of
+from raceproof.inbox import Arrival
+from raceproof.ops.web import Access, Dashboard, audit_ddl, dashboard
+from raceproof.schema import Dialect
 from raceproof.testing import ValkeyServer
-from raceproof.web import Access, Dashboard, audit_ddl, dashboard
+from tests.ddl import script
 from tests.web import shop
 from tests.web.shop import Login, Order
 
@@ -51,10 +53,10 @@ def tables(dialect: Dialect) -> str:
     }[dialect]
     return (
         _TABLES.format(**words)
-        + history_ddl(spec_of(Order), dialect)
-        + claim_index_ddl(Order.packing, dialect).replace(" CONCURRENTLY", "")
-        + lease_ddl(dialect, shop.bot.table)
-        + inbox_ddl(dialect, shop.events)
+        + script(spec_of(Order), dialect=dialect, only="tables")
+        + script(Order.packing, dialect=dialect, only="indexes").replace(" CONCURRENTLY", "")
+        + script(Lease("any", table=shop.bot.table), dialect=dialect)
+        + script(shop.events, dialect=dialect)
         + audit_ddl(dialect)
     )
 
@@ -113,16 +115,16 @@ async def happen(shop_: Shop) -> None:
     await db.move(Order.cancel, held[-1].key, by="customer", reason="too late")
     await db.move(Order.pack, held[-1].key, by="packer-7")
     await db.move(Order.cancel, shop_.key(12), by=HOSTILE, reason=HOSTILE)
-    turn: Any = await db.take_turn(shop.receipts, held[-1].key, by="callback")
-    await db.delivered(turn)
-    await db.take_turn(shop.receipts, held[-1].key, by="poller")
-    lost: Any = await db.take_turn(shop.receipts, shop_.key(11), by="callback")
+    permit: Any = await db.begin_delivery(shop.receipts, held[-1].key, by="callback")
+    await db.delivered(permit)
+    await db.begin_delivery(shop.receipts, held[-1].key, by="poller")
+    lost: Any = await db.begin_delivery(shop.receipts, shop_.key(11), by="callback")
     await db.uncertain(lost, f"timeout {HOSTILE}")
     await db.start_attempt(shop.logins, "eve", "login-1", by="web")
     await db.start_attempt(shop.logins, "eve", "login-2", by="web")
     await db.move(Login.finish, "login-1", by="late worker")
-    await db.lead(shop.bot, "instance-a", now=long_ago)
-    await db.lead(shop.bot, "instance-b")
+    await db.acquire_lease(shop.bot, "instance-a", now=long_ago)
+    await db.acquire_lease(shop.bot, "instance-b")
     for number in range(3):
         await db.receive(shop.events, Arrival("kie", f"event-{number}", b"{}", {}))
     await db.receive(shop.events, Arrival("kie", "event-0", b"{}", {}))

@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from raceproof import Attempts, Delivery, History, Inbox, Lease, Lifecycle, claim, move
+from raceproof import Attempts, Delivery, Inbox, Lease, Lifecycle, claimable, move
+from raceproof.declare import History
 
 
 class Step(StrEnum):
@@ -26,7 +27,7 @@ class Parcel(
     put_back = move(Step.PACKING, to=Step.NEW)
     send = move(Step.NEW, Step.PACKING, to=Step.SENT, stamp="sent_at", sets="note")
     fail = move(Step.NEW, Step.PACKING, to=Step.FAILED)
-    packing = claim(start, lease=60, order_by="id", attempts="tries", cap=2, back=put_back)
+    packing = claimable(start, lease=60, order_by="id", attempts="tries", max_attempts=2, back=put_back)
 
 
 class Stage(StrEnum):
@@ -72,9 +73,7 @@ class Ticket(Lifecycle[Way], table="mall_tickets", key="id", history=History("ma
     finish = move(Way.OPEN, to=Way.DONE)
 
 
-visits = Attempts(
-    Visit, owner="guest", supersede=Visit.replace, link="replaced_by", started="began_at", ttl=900
-)
+visits = Attempts(Visit, owner="guest", supersede=Visit.replace, link="replaced_by", started="began_at", ttl=900)
 logins = Attempts(
     Login,
     owner="shop",

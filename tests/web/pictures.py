@@ -13,8 +13,9 @@ from typing import Any
 
 from playwright.async_api import Page
 
-from raceproof import Arrival, Claim
-from raceproof.web import Dashboard, Link
+from raceproof import Claim
+from raceproof.inbox import Arrival
+from raceproof.ops.web import Dashboard, Link
 from tests.apps.chromium import Browser, chromium
 from tests.web import shop
 from tests.web.fix_shop import Shop, served, sqlite_shop
@@ -27,9 +28,7 @@ async def busy(made: Shop) -> None:
     """A morning in the shop."""
     db, chance = made.store, random.Random(7)
     for number in range(1001, 1161):
-        await made.put(
-            "shop_orders", id=number, status="NEW", note="2 × tea", api_token="not for you", paid=1
-        )
+        await made.put("shop_orders", id=number, status="NEW", note="2 × tea", api_token="not for you", paid=1)
     for worker in range(4):
         for one in await db.claim(Order.packing, 24, by=f"packer-{worker + 1}"):
             await db.move(Order.pack, one, by=one.by)
@@ -61,13 +60,13 @@ async def busy(made: Shop) -> None:
 
 async def _receipt(made: Shop, one: Claim[Any, Any], chance: random.Random) -> None:
     first, second = chance.sample(("callback", "poller"), 2)
-    turn: Any = await made.store.take_turn(shop.receipts, one.key, by=first)
+    permit: Any = await made.store.begin_delivery(shop.receipts, one.key, by=first)
     if chance.random() < 0.03:
-        await made.store.uncertain(turn, "TimeoutError: no answer in 30 s")
+        await made.store.uncertain(permit, "TimeoutError: no answer in 30 s")
         return
-    await made.store.delivered(turn)
+    await made.store.delivered(permit)
     if chance.random() < 0.5:
-        await made.store.take_turn(shop.receipts, one.key, by=second)
+        await made.store.begin_delivery(shop.receipts, one.key, by=second)
 
 
 def led(board: Dashboard, now: datetime) -> None:
@@ -75,9 +74,7 @@ def led(board: Dashboard, now: datetime) -> None:
     past = (("web-7f2c", 290, 196), ("web-91aa", 192, 101), ("web-7f2c", 104, 97), ("web-c03e", 96, 0))
     for holder, begin, end in past:
         began = now - timedelta(seconds=begin)
-        board.board.watch.note(
-            "shop-bot", holder, int(began.timestamp() * 1e6), began, now - timedelta(seconds=end)
-        )
+        board.board.watch.note("shop-bot", holder, int(began.timestamp() * 1e6), began, now - timedelta(seconds=end))
 
 
 _PICTURES = (
@@ -123,11 +120,9 @@ async def _shoot(page: Page, folder: Path, name: str) -> None:
 async def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         async with sqlite_shop(Path(place)) as made:
-            board = made.board(
-                may_change=True, where="sqlite:///shop.db", links=[Link("Runbook", "#runbook")]
-            )
+            board = made.board(may_change=True, where="sqlite:///shop.db", links=[Link("Runbook", "#runbook")])
             await busy(made)
-            await made.store.lead(shop.bot, "web-c03e")
+            await made.store.acquire_lease(shop.bot, "web-c03e")
             led(board, datetime.now(UTC))
             async with served(board) as base, chromium() as browser, browser.leaving():
                 await take(browser, base, folder)

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
+from raceproof.ops.web import Dashboard
 from raceproof.testing import postgres
-from raceproof.web import Dashboard
 from tests.web.fix_shop import Shop, item, postgres_shop, sqlite_shop, visitor
 
 TIMES = 9

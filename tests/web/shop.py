@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from raceproof import Attempts, Delivery, History, Inbox, Lease, Lifecycle, claim, column, move
+from raceproof import Attempts, Delivery, Inbox, Lease, Lifecycle, claimable, column, move
+from raceproof.declare import History
 
 
 class Status(StrEnum):
@@ -26,12 +27,12 @@ class Order(
     start = move(Status.NEW, to=Status.PACKING)
     put_back = move(Status.PACKING, to=Status.NEW)
     pack = move(Status.PACKING, to=Status.PACKED)
-    ship = move(
-        Status.PACKED, to=Status.SHIPPED, stamp="shipped_at", sets="carrier", where=column("paid") > 0
-    )
+    ship = move(Status.PACKED, to=Status.SHIPPED, stamp="shipped_at", sets="carrier", where=column("paid") > 0)
     cancel = move(Status.NEW, Status.PACKING, to=Status.CANCELLED)
     give_up = move(Status.NEW, Status.PACKING, to=Status.FAILED)
-    packing = claim(start, lease=60, order_by="id", attempts="tries", cap=3, back=put_back, exhausted=give_up)
+    packing = claimable(
+        start, lease=60, order_by="id", attempts="tries", max_attempts=3, back=put_back, dead_letter=give_up
+    )
 
 
 class Place(StrEnum):
@@ -60,9 +61,7 @@ class Login(Lifecycle[Session], table="shop_logins", key="id", history=History("
     supersede = move(Session.PENDING, to=Session.SUPERSEDED, sets="superseded_by")
 
 
-logins = Attempts(
-    Login, owner="owner", supersede=Login.supersede, link="superseded_by", started="began_at", ttl=900
-)
+logins = Attempts(Login, owner="owner", supersede=Login.supersede, link="superseded_by", started="began_at", ttl=900)
 receipts = Delivery(
     "receipt",
     "shop_orders",

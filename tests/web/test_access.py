@@ -10,9 +10,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from raceproof import Lifecycle, column, move
-from raceproof.web import Access, dashboard
-from raceproof.web.routes import ROUTES, Rule
-from raceproof.web.token import TokenAccess
+from raceproof.ops.web import Access, dashboard
+from raceproof.ops.web.routes import ROUTES, Rule
+from raceproof.ops.web.token import TokenAccess
 from tests.web import shop
 from tests.web.fix_shop import CANARY, Shop, item, visitor
 from tests.web.shop import Order
@@ -78,13 +78,9 @@ async def test_every_change_is_refused_for_a_reader_from_elsewhere_and_without_t
                 "a page of another site": await changes.post(
                     entry.path, data=form(token), headers={**OURS, "Sec-Fetch-Site": "cross-site"}
                 ),
-                "a sibling": await changes.post(
-                    entry.path, data=form(token), headers={"Sec-Fetch-Site": "same-site"}
-                ),
+                "a sibling": await changes.post(entry.path, data=form(token), headers={"Sec-Fetch-Site": "same-site"}),
                 "nowhere": await changes.post(entry.path, data=form(token)),
-                "an opaque origin": await changes.post(
-                    entry.path, data=form(token), headers={"Origin": "null"}
-                ),
+                "an opaque origin": await changes.post(entry.path, data=form(token), headers={"Origin": "null"}),
                 "no token": await changes.post(entry.path, data=form(""), headers=OURS),
                 "a wrong token": await changes.post(entry.path, data=form("0" * 64), headers=OURS),
                 "another browser's token": await stranger.post(entry.path, data=form(token), headers=OURS),
@@ -149,9 +145,7 @@ async def test_the_token_of_the_command_line_is_asked_for_once_and_never_in_a_co
         wrong = await ann.post("/login", data={"token": "a long enough tokem"}, headers=OURS)
         assert wrong.status_code == 401
         assert (await ann.post("/login", data={"token": "a long enough token"})).status_code == 403
-        assert (
-            await ann.get("/", headers={"Authorization": "Bearer a long enough token"})
-        ).status_code == 200
+        assert (await ann.get("/", headers={"Authorization": "Bearer a long enough token"})).status_code == 200
         right = await ann.post("/login", data={"token": "a long enough token"}, headers=OURS)
         assert right.status_code == 303
         cookie = right.headers["set-cookie"].lower()
@@ -163,9 +157,7 @@ async def test_the_token_of_the_command_line_is_asked_for_once_and_never_in_a_co
         assert rebound.status_code == 421
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/static/dashboard.js", "/nothing", "/item?of=Order&key=nonsense", "/do/move"]
-)
+@pytest.mark.parametrize("path", ["/", "/static/dashboard.js", "/nothing", "/item?of=Order&key=nonsense", "/do/move"])
 async def test_every_answer_has_the_headers_that_keep_it_to_itself(small_shop: Shop, path: str) -> None:
     async with visitor(small_shop.board()) as client:
         headers = (await client.get(path)).headers
@@ -192,9 +184,7 @@ async def test_nothing_secret_is_shown_and_an_error_tells_no_password(small_shop
             page = (await client.get(path)).text
             assert CANARY not in page
         assert "•••" in (await client.get(item("Order", 5))).text
-    lost = dashboard(
-        "postgresql://ann:very-secret@127.0.0.1:1/nothing?password=also-secret", shop, hosts=["*"]
-    )
+    lost = dashboard("postgresql://ann:very-secret@127.0.0.1:1/nothing?password=also-secret", shop, hosts=["*"])
     async with visitor(lost) as client:
         for path in ("/", "/claims", item("Order", 5), "/audit", "/doctor"):
             page = (await client.get(path)).text

@@ -6,10 +6,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from raceproof.statement import Program, Statement
+from raceproof.kernel.statement import Program, Statement
+from raceproof.ops.web.routes import ROUTES, Rule
+from raceproof.ops.web.source import Source
 from raceproof.store import AsyncStore
-from raceproof.web.routes import ROUTES, Rule
-from raceproof.web.source import Source
 from tests.web.fix_shop import Shop, visitor
 
 CANARY = "\\' OR 1=1 -- canary"
@@ -53,9 +53,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:
     return seen
 
 
-async def test_nothing_of_a_request_becomes_a_part_of_a_statement(
-    any_shop: Shop, texts: list[Statement]
-) -> None:
+async def test_nothing_of_a_request_becomes_a_part_of_a_statement(any_shop: Shop, texts: list[Statement]) -> None:
     pages = [entry.path for entry in ROUTES if entry.rule is Rule.LOOK and "{" not in entry.path]
     pages.remove("/live")
     async with visitor(any_shop.board()) as client:
@@ -69,9 +67,7 @@ async def test_nothing_of_a_request_becomes_a_part_of_a_statement(
 
 
 @pytest.mark.parametrize("index", [False, True])
-async def test_rows_are_listed_by_a_status_that_is_bound(
-    any_shop: Shop, texts: list[Statement], index: bool
-) -> None:
+async def test_rows_are_listed_by_a_status_that_is_bound(any_shop: Shop, texts: list[Statement], index: bool) -> None:
     """With an index on the status and without; a status with a quote is one that no row has."""
     if index and any_shop.store.dialect != "redis":
         made = any_shop.raw.execute("CREATE INDEX by_status ON shop_orders (status)")

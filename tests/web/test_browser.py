@@ -34,9 +34,7 @@ async def test_every_page_is_whole_in_light_and_dark_at_desk_and_phone_width(
             assert (ground == "rgb(16, 20, 26)") is dark
 
 
-async def test_it_is_used_by_keyboard_alone_and_follows_what_happens(
-    small_shop: Shop, browser: Browser
-) -> None:
+async def test_it_is_used_by_keyboard_alone_and_follows_what_happens(small_shop: Shop, browser: Browser) -> None:
     async with served(mounted(small_shop)) as base, browser.leaving():
         page = await browser.page(base + PREFIX + "/")
         await expect(page.locator("#live")).to_contain_text("live")
@@ -84,14 +82,10 @@ async def test_a_change_between_the_page_and_its_line_is_shown(small_shop: Shop,
 
         await page.route("**/live", change_first)
         await page.goto(base + PREFIX + item("Order", 9))
-        await expect(page.locator("h1")).to_contain_text(
-            "CANCELLED", timeout=4000
-        )  # before any page is told again
+        await expect(page.locator("h1")).to_contain_text("CANCELLED", timeout=4000)  # before any page is told again
 
 
-async def test_what_somebody_is_writing_is_not_taken_away_by_a_change(
-    small_shop: Shop, browser: Browser
-) -> None:
+async def test_what_somebody_is_writing_is_not_taken_away_by_a_change(small_shop: Shop, browser: Browser) -> None:
     async with served(mounted(small_shop)) as base, browser.leaving():
         page = await browser.page(base + PREFIX + item("Order", 10))
         other = await browser.page(base + PREFIX + item("Order", 10))

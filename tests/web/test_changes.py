@@ -74,8 +74,8 @@ async def test_an_uncertain_delivery_is_resolved_once(any_shop: Shop) -> None:
         again = await do(ann, "/do/resolve", delivery="receipt", key="11", arrived="yes")
         assert "failed" in again
         assert "resolve: not arrived receipt 11 I know why failed" in await audit(ann)
-    turn = await any_shop.store.take_turn(receipts, any_shop.key(11), by="poller")
-    assert turn.won
+    permit = await any_shop.store.begin_delivery(receipts, any_shop.key(11), by="poller")
+    assert permit.won
 
 
 async def test_a_dead_event_is_revived_with_all_its_attempts(any_shop: Shop) -> None:

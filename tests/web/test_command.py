@@ -13,7 +13,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from raceproof.cli.program import program
+from raceproof.ops.cli.program import program
 from tests.web.fix_shop import Shop, item
 from tests.web.test_access import form, token_of
 
@@ -25,7 +25,7 @@ TOKEN = "correct horse battery"
 async def running(*arguments: str, **environment: str) -> AsyncIterator[tuple[str, list[str]]]:
     """The command in a process of its own: where it is, and what it said."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", "from raceproof.cli import main; main()",
+        sys.executable, "-c", "from raceproof.ops.cli import main; main()",
         "web", "--app", "tests.web.shop", "--port", "0", *arguments,
         cwd=ROOT, env={**os.environ, **environment}, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip

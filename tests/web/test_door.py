@@ -6,11 +6,11 @@ import logging
 import httpx
 import pytest
 
-from raceproof.web import Access, Dashboard, dashboard
-from raceproof.web.guesses import IN_ALL, PER_CLIENT, WINDOW, Guesses
-from raceproof.web.serving import impatient
-from raceproof.web.sessions import Sessions
-from raceproof.web.token import COOKIE, TokenAccess
+from raceproof.ops.web import Access, Dashboard, dashboard
+from raceproof.ops.web.guesses import IN_ALL, PER_CLIENT, WINDOW, Guesses
+from raceproof.ops.web.serving import impatient
+from raceproof.ops.web.sessions import Sessions
+from raceproof.ops.web.token import COOKIE, TokenAccess
 from tests.web import shop
 from tests.web.fix_shop import Shop, item, served
 from tests.web.test_access import OURS
@@ -42,9 +42,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def door(clock: Clock) -> TokenAccess:
-    return TokenAccess(
-        TOKEN, "ann", True, sessions=Sessions(3600, clock), guesses=Guesses(clock, clock.sleep)
-    )
+    return TokenAccess(TOKEN, "ann", True, sessions=Sessions(3600, clock), guesses=Guesses(clock, clock.sleep))
 
 
 @pytest.fixture
@@ -81,9 +79,7 @@ async def test_wrong_bearer_tokens_are_late_counted_and_then_not_compared(
     assert "tokem" not in caplog.text
 
 
-async def test_guesses_sent_at_once_are_counted_before_any_is_answered(
-    board: Dashboard, clock: Clock
-) -> None:
+async def test_guesses_sent_at_once_are_counted_before_any_is_answered(board: Dashboard, clock: Clock) -> None:
     async with came_from(board, "192.0.2.1") as mallory:
         answers = await asyncio.gather(*(mallory.get("/", headers=WRONG) for _ in range(50)))
     assert sorted(answer.status_code for answer in answers) == [401] * PER_CLIENT + [429] * (50 - PER_CLIENT)
@@ -121,9 +117,7 @@ async def test_addresses_of_one_ipv6_network_are_one_client(board: Dashboard) ->
     assert codes == [401] * PER_CLIENT + [429]
 
 
-async def test_each_login_has_a_random_session_that_ends(
-    board: Dashboard, door: TokenAccess, clock: Clock
-) -> None:
+async def test_each_login_has_a_random_session_that_ends(board: Dashboard, door: TokenAccess, clock: Clock) -> None:
     """By itself after its time, and for nobody else before."""
     async with came_from(board, "192.0.2.1") as ann, came_from(board, "192.0.2.2") as bob:
         cookies = []
@@ -264,9 +258,7 @@ async def test_half_open_connections_keep_nobody_out(small_shop: Shop) -> None:
                 writer.close()
 
 
-async def test_slow_senders_of_the_form_take_only_the_places_of_the_form(
-    small_shop: Shop, door: TokenAccess
-) -> None:
+async def test_slow_senders_of_the_form_take_only_the_places_of_the_form(small_shop: Shop, door: TokenAccess) -> None:
     """A body that never ends holds a place for logging in, and no page."""
     board = dashboard(small_shop.store, shop, authorize=door, hosts=["127.0.0.1"])
     small_shop.boards.append(board)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from raceproof.web.live import Pages
+from raceproof.ops.web.live import Pages
 from tests.fix_waiting import DEADLINE, until
 
 

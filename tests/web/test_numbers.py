@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
-from raceproof import asweep
-from raceproof.statement import Program, Statement, T
-from raceproof.web.looking.deliveries import deliveries
-from raceproof.web.looking.pace import HOUR, LOOKED_AT, MINUTE, paces
-from raceproof.web.looking.rows import MOST
-from raceproof.web.recently import Recently
+from raceproof.kernel.statement import Program, Statement, T
+from raceproof.ops.sweep import sweep
+from raceproof.ops.web.looking.deliveries import deliveries
+from raceproof.ops.web.looking.pace import HOUR, LOOKED_AT, MINUTE, paces
+from raceproof.ops.web.looking.rows import MOST
+from raceproof.ops.web.recently import Recently
 from tests.web.fix_shop import Shop, postgres_shop, sqlite_shop, visitor
 from tests.web.shop import Line, Order, logins, receipts
 
@@ -35,9 +35,7 @@ async def write(shop: Shop, text: str, *values: Any) -> None:
         shop.raw.execute(text, {f"v{place}": value for place, value in enumerate(values, 1)})
 
 
-async def decided(
-    shop: Shop, number: int, seconds_ago: float, move: str = "ship", outcome: str = "moved"
-) -> None:
+async def decided(shop: Shop, number: int, seconds_ago: float, move: str = "ship", outcome: str = "moved") -> None:
     """So many decisions in the history, made so long ago."""
     await write(shop, _MANY[shop.store.dialect], move, outcome, seconds_ago, number)
 
@@ -46,9 +44,7 @@ async def decided(
 async def sql_shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shop]:
     """An empty shop in a database that has tables."""
     opening = (
-        sqlite_shop(tmp_path)
-        if request.param == "sqlite"
-        else postgres_shop(request.getfixturevalue("empty_postgres"))
+        sqlite_shop(tmp_path) if request.param == "sqlite" else postgres_shop(request.getfixturevalue("empty_postgres"))
     )
     async with opening as made:
         yield made
@@ -142,9 +138,7 @@ async def test_a_histories_losers_are_not_said_to_be_none_where_they_are_not_kep
 async def test_deliveries_with_random_keys_are_all_counted(sql_shop: Shop) -> None:
     """The last thousand rows by key are a random half of them, and say nothing of the others."""
     await write(sql_shop, "DROP TABLE shop_orders")
-    columns = (
-        "id text PRIMARY KEY, receipt_at text, receipt_sent_at text, receipt_state text, receipt_by text"
-    )
+    columns = "id text PRIMARY KEY, receipt_at text, receipt_sent_at text, receipt_state text, receipt_by text"
     time = "timestamptz" if sql_shop.store.dialect == "postgres" else "text"
     columns = columns.replace("at text", f"at {time}") + ", receipt_error text, receipt_tries integer"
     await write(sql_shop, f"CREATE TABLE shop_orders ({columns})")
@@ -167,11 +161,7 @@ async def test_more_deliveries_than_are_counted_have_a_plus_and_say_what_was_cou
         "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 10100) "
         "INSERT INTO shop_orders (id, status, receipt_at, receipt_state, receipt_sent_at) "
         "SELECT n, 'NEW', CASE WHEN n <= 5 THEN "
-        + (
-            "'2026-01-01'::timestamptz"
-            if sql_shop.store.dialect == "postgres"
-            else "'2026-01-01 00:00:00.000'"
-        )
+        + ("'2026-01-01'::timestamptz" if sql_shop.store.dialect == "postgres" else "'2026-01-01 00:00:00.000'")
         + " END, CASE WHEN n <= 5 THEN 'uncertain' END, NULL FROM s",
     )
     page = await text_of(sql_shop, "/delivery")
@@ -207,9 +197,7 @@ async def test_a_history_is_read_backwards_by_its_primary_key(sql_shop: Shop) ->
     await decided(sql_shop, 10, 1)
     await write(sql_shop, "ANALYZE")
     sent: list[Statement] = []
-    found = await sql_shop.board().board.source.run(
-        lambda store: noting(paces(store, "shop_history", ["Order"]), sent)
-    )
+    found = await sql_shop.board().board.source.run(lambda store: noting(paces(store, "shop_history", ["Order"]), sent))
     assert found["Order"].minute.made == 10
     plans = {}
     for one in sent:
@@ -238,7 +226,7 @@ async def test_every_move_of_this_process_is_counted_whichever_call_made_it(smal
     await small_shop.store.move(Order.pack, second)
     await small_shop.store.move(Order.pack, second.key)
     small_shop.raw.execute("UPDATE shop_orders SET tries = 3 WHERE status = 'NEW' AND id > 6")
-    await asweep(small_shop.store, Order.packing)
+    await sweep(small_shop.store, Order.packing)
     await small_shop.store.start_attempt(logins, "eve", "login-3")
     kept = small_shop.raw.execute(
         "SELECT lifecycle, move, outcome, count(*) FROM shop_history WHERE id > ? AND outcome NOT IN ('started', 'claimed') "

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from raceproof.web.looking.rows import MOST, PAGE, Count
-from raceproof.web.routes import ROUTES, Rule
+from raceproof.ops.web.looking.rows import MOST, PAGE, Count
+from raceproof.ops.web.routes import ROUTES, Rule
 from tests.web.fix_shop import CANARY, HOSTILE, Shop, happen, item, postgres_shop, sqlite_shop, visitor
 from tests.web.shop import Order, receipts
 
@@ -170,7 +170,7 @@ async def test_one_tenant_sees_its_own_rows_alone(small_shop: Shop) -> None:
 
 async def test_what_this_process_decides_is_seen_at_once(small_shop: Shop) -> None:
     board = small_shop.board()
-    await small_shop.store.take_turn(receipts, 5, by="poller-9")
+    await small_shop.store.begin_delivery(receipts, 5, by="poller-9")
     await small_shop.store.move(Order.cancel, 5, by="somebody", reason="seen")
     async with visitor(board) as client:
         assert "poller-9" in (await client.get("/delivery")).text
@@ -217,9 +217,7 @@ async def test_on_a_large_table_of_postgres_the_server_guesses_until_there_is_an
         await board.close()
 
 
-async def test_with_the_indexes_that_the_pages_ask_for_they_show_the_same(
-    empty_postgres: str, tmp_path: Path
-) -> None:
+async def test_with_the_indexes_that_the_pages_ask_for_they_show_the_same(empty_postgres: str, tmp_path: Path) -> None:
     for opening in (postgres_shop(empty_postgres), sqlite_shop(tmp_path)):
         async with opening as made:
             await happen(made)
@@ -228,13 +226,9 @@ async def test_with_the_indexes_that_the_pages_ask_for_they_show_the_same(
                 seen = []
                 for _ in range(2):
                     board.board.source.forget()
-                    seen.append(
-                        [_main(await client.get(path)) for path in ("/delivery", "/attempts", "/stuck")]
-                    )
+                    seen.append([_main(await client.get(path)) for path in ("/delivery", "/attempts", "/stuck")])
                     for column in ("receipt_at", "status"):
-                        done = made.raw.execute(
-                            f"CREATE INDEX IF NOT EXISTS by_{column} ON shop_orders ({column})"
-                        )
+                        done = made.raw.execute(f"CREATE INDEX IF NOT EXISTS by_{column} ON shop_orders ({column})")
                         await done if isawaitable(done) else done
                     done = made.raw.execute("CREATE INDEX IF NOT EXISTS by_start ON shop_logins (began_at)")
                     await done if isawaitable(done) else done

@@ -9,9 +9,10 @@ import pytest
 import redis.asyncio
 
 from raceproof import AsyncStore, connect
-from raceproof.statement import Statement
+from raceproof.kernel.statement import Statement
+from raceproof.leases.request import LeaseRequest
+from raceproof.ops.web.redis_reading import ReadingRedis, Way
 from raceproof.testing import ValkeyServer
-from raceproof.web.redis_reading import ReadingRedis, Way
 from tests.web import shop
 from tests.web.fix_shop import Shop, happen, item, visitor
 
@@ -80,7 +81,7 @@ async def test_every_page_can_be_looked_at_with_rights_to_read(owner: Shop, name
                 assert "Checked" in doctor
             else:  # some of its checks are scripts that look at the clock
                 assert "this user of Redis needs +evalsha_ro, +eval_ro and +time" in doctor
-        reader: Any = (await board.board.source.reader())._driver
+        reader: Any = (await board.board.source.reader()).driver
         assert reader.way is WAYS[name]
     finally:
         await owner.store.close()
@@ -90,7 +91,7 @@ async def test_every_page_can_be_looked_at_with_rights_to_read(owner: Shop, name
 async def test_a_lease_is_told_the_same_without_scripts(owner: Shop) -> None:
     """Held, over, from before the clock was set back, and never had: by plain commands and a clock as by the script."""
     looker = await as_looker(owner, "+@read")
-    programs: Any = owner.store._driver.primitives.leases
+    programs: Any = owner.store.driver.programs.leases
     now = datetime.now(UTC)
     seen = []
     try:
@@ -99,9 +100,9 @@ async def test_a_lease_is_told_the_same_without_scripts(owner: Shop) -> None:
                 await owner.raw.delete(programs.key(shop.bot))
             for seconds in (0, 31, -3600):
                 at = now + timedelta(seconds=seconds)
-                plain = ReadingRedis(looker._driver, clock=at.timestamp)
-                told = await plain.run(programs.look(shop.bot, None))
-                assert told == await owner.store._driver.run(programs.look(shop.bot, at))
+                plain = ReadingRedis(looker.driver, clock=at.timestamp)
+                told = await plain.run(programs.holder(LeaseRequest(shop.bot)))
+                assert told == await owner.store.driver.run(programs.holder(LeaseRequest(shop.bot, now=at)))
                 assert plain.way is Way.COMMANDS
                 seen.append(told.by)
     finally:
@@ -113,7 +114,7 @@ class Older:
     """A server before Redis 7: it knows no read-only scripts."""
 
     def __init__(self, inner: Any) -> None:
-        self.inner, self.moves, self.settled = inner, inner.moves, True
+        self.inner, self.dialect, self.settled = inner, inner.dialect, True
         self.asked: list[str] = []
 
     async def execute(self, statement: Statement) -> Any:
@@ -124,18 +125,16 @@ class Older:
 
 
 async def test_a_server_without_read_only_scripts_is_asked_once(owner: Shop) -> None:
-    older: Any = Older(owner.store._driver)
+    older: Any = Older(owner.store.driver)
     driver = ReadingRedis(older)
-    programs: Any = owner.store._driver.primitives.leases
+    programs: Any = owner.store.driver.programs.leases
     for _ in range(2):
-        assert (await driver.run(programs.look(shop.bot, None))).by == "instance-b"
+        assert (await driver.run(programs.holder(LeaseRequest(shop.bot)))).by == "instance-b"
     assert older.asked == ["EVALSHA_RO", "EVALSHA", "EVALSHA"]
 
 
 async def test_a_script_that_would_write_is_refused_by_the_server(owner: Shop) -> None:
-    driver = ReadingRedis(owner.store._driver)
+    driver = ReadingRedis(owner.store.driver)
     with pytest.raises(redis.ResponseError, match=r"[Ww]rite commands are not allowed"):
-        await driver.execute(
-            Statement("web.fields", "return redis.call('HSET', KEYS[1], 'a', '1')", (), ("h",))
-        )
+        await driver.execute(Statement("web.fields", "return redis.call('HSET', KEYS[1], 'a', '1')", (), ("h",)))
     assert await owner.raw.exists("h") == 0

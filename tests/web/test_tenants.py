@@ -11,12 +11,14 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from raceproof import connect, events, sweep
-from raceproof.doctor import diagnose
-from raceproof.doctor.races import races
-from raceproof.doctor.snapshot import snapshot
-from raceproof.web import Dashboard
-from raceproof.web.routes import ROUTES
+from raceproof import connect
+from raceproof.kernel import events
+from raceproof.ops.doctor import diagnose
+from raceproof.ops.doctor.races import races
+from raceproof.ops.doctor.snapshot import snapshot
+from raceproof.ops.sweep import sweep
+from raceproof.ops.web import Dashboard
+from raceproof.ops.web.routes import ROUTES
 from tests.web import mall
 from tests.web.fix_mall import CANARY, MINE, OTHER, Mall, began, happen_at, happen_to_anybody
 from tests.web.fix_shop import item, served, visitor
@@ -36,9 +38,7 @@ class Ask(NamedTuple):
 def pages(path: str, **choices: list[Any]) -> list[Ask]:
     """A page, and the page with each of these words in its URL."""
     return [Ask(path)] + [
-        Ask(f"{path}?{urlencode({name: value}, doseq=True)}")
-        for name, values in choices.items()
-        for value in values
+        Ask(f"{path}?{urlencode({name: value}, doseq=True)}") for name, values in choices.items() for value in values
     ]
 
 
@@ -153,9 +153,7 @@ def test_every_route_of_the_application_is_walked(any_mall: Mall) -> None:
     assert routes == set(ASKED) == {entry.name for entry in ROUTES}
 
 
-async def test_no_route_shows_or_changes_anything_of_another_tenant(
-    limited: Dashboard, any_mall: Mall
-) -> None:
+async def test_no_route_shows_or_changes_anything_of_another_tenant(limited: Dashboard, any_mall: Mall) -> None:
     before = await any_mall.rows()
     async with visitor(limited) as client:
         token = await token_of(client)
@@ -220,9 +218,7 @@ async def test_a_page_for_one_tenant_shows_its_own_rows(limited: Dashboard, any_
             assert text in unescape((await client.get(path)).text), path
 
 
-async def test_the_stream_of_changes_tells_one_tenant_nothing_of_another(
-    limited: Dashboard, any_mall: Mall
-) -> None:
+async def test_the_stream_of_changes_tells_one_tenant_nothing_of_another(limited: Dashboard, any_mall: Mall) -> None:
     async with served(limited) as url, httpx.AsyncClient() as client:
         async with client.stream("GET", f"{url}/live") as answer:
             lines = answer.aiter_lines()
@@ -270,9 +266,7 @@ async def test_an_audit_table_without_a_tenant_column_is_not_shown_to_one_tenant
         assert CANARY not in page
         if any_mall.store.dialect != "redis":
             assert 'ALTER TABLE "raceproof_audit" ADD COLUMN tenant' in page
-            answer = await client.post(
-                "/do/move", data={**form, "csrf": await token_of(client)}, headers=OURS
-            )
+            answer = await client.post("/do/move", data={**form, "csrf": await token_of(client)}, headers=OURS)
             assert (answer.status_code, "has no tenant column" in unescape(answer.text)) == (503, True)
         await limited.board.audit.create()
         answer = await client.post("/do/move", data={**form, "csrf": await token_of(client)}, headers=OURS)
@@ -318,9 +312,7 @@ async def test_the_doctor_and_the_terminal_view_of_one_tenant_show_its_own_rows(
     assert any("double own" in str(one["evidence"]) for one in found if one["check"] == "owner")
     with connect(any_mall.url, tenant=MINE) as store:
         seen = snapshot(store, Parcel, mall.letters, mall.logins)
-        assert (
-            sum(one.number for one in seen.states if one.target == "Parcel") == 7
-        )  # and one that is strange
+        assert sum(one.number for one in seen.states if one.target == "Parcel") == 7  # and one that is strange
         assert seen.deliveries["letter"] == {"reserved": 0, "sending": 0, "uncertain": 1}
         decided = races(store, mall.Parcel, mall.Visit)
         assert {one.actor for one in decided} >= {"sender own", "loser own"}

@@ -10,9 +10,7 @@ from tests.crash.conftest import outside as outside
 from tests.crash.conftest import place as place
 
 
-@pytest.fixture(
-    params=["sqlite connect async", "postgres connect async", "redis connect async", "asyncpg pool"]
-)
+@pytest.fixture(params=["sqlite connect async", "postgres connect async", "redis connect async", "asyncpg pool"])
 async def ground(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
     async with asked_ground(request, tmp_path) as found:
         yield found

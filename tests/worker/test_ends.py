@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import Claim, Failure, Finished, Worker, connect
+from raceproof import Claim, Worker, connect
+from raceproof.run import Failure, Finished
 from tests.contract.grounds import Ground
 from tests.contract.jobs import ALL_FORMS, jobs
 from tests.fix_waiting import until
@@ -153,7 +154,7 @@ async def test_a_handler_that_raises_a_cancellation_fails_its_item_and_holds_up_
     ground: Ground,
 ) -> None:
     """It awaited what somebody else has cancelled: an error like others, after which it rests as declared."""
-    job = jobs(ground, claim={"backoff": [3600, 3600], "cap": 100})
+    job = jobs(ground, claim={"backoff": [3600, 3600], "max_attempts": 100})
     keys = await put(ground, job, 6)
 
     async def handle(claim: Claim[Any, Any]) -> None:
@@ -205,7 +206,7 @@ async def test_whatever_a_handler_raises_is_the_failure_of_its_item_alone(
 def test_a_coroutine_that_exits_its_process_costs_an_attempt(place: Place) -> None:
     """P13: an item that ends every process is set aside after its last attempt; the others have not been tried."""
     with beside(place) as ground:
-        job = jobs(ground, claim={"backoff": [0.001, 0.001], "cap": 2})
+        job = jobs(ground, claim={"backoff": [0.001, 0.001], "max_attempts": 2})
         for key in ("poison", "good"):
             ground.put(job, key, "QUEUED", made_at=len(key))
 
@@ -216,9 +217,7 @@ def test_a_coroutine_that_exits_its_process_costs_an_attempt(place: Place) -> No
     async def work() -> None:
         async with connect(place.url) as store:
             await store.offer(job.claims["work"], ["poison", "good"])
-            mine = Worker(
-                store, job.claims["work"], handle, finish=job.moves["finish"], parallel=1, poll=0.001
-            )
+            mine = Worker(store, job.claims["work"], handle, finish=job.moves["finish"], parallel=1, poll=0.001)
             mine._batch.size = 4
             await mine.run()
 
@@ -263,9 +262,7 @@ async def test_a_handler_that_has_finished_its_item_may_go_on_for_longer_than_it
     assert (ground.get(job, key)["status"], renewals) == ("DONE", 1)
 
 
-async def test_items_that_fail_alike_are_given_back_together(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_items_that_fail_alike_are_given_back_together(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """One statement for all of them; each reason and each rest is its own."""
     job = jobs(ground, history=True)
     keys = await put(ground, job, 20)

@@ -5,39 +5,41 @@ from typing import Any
 
 import pytest
 
-from raceproof import Claim, Leader, Leading, Lease, Limit, Role, subscribed
+from raceproof import Claim, ConcurrencyLimit, Leader, Lease, LeaseGranted
+from raceproof.kernel.events import subscribed
+from raceproof.run import Role
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.jobs import jobs
 from tests.fix_waiting import DEADLINE, until
 from tests.worker.working import db, put, statuses, worker
 
 
-def a_limit(ground: Ground, seconds: float = 600) -> Limit:
-    limit = Limit("vetting", 1, seconds, fresh_name("leases"))
+def a_limit(ground: Ground, seconds: float = 600) -> ConcurrencyLimit:
+    limit = ConcurrencyLimit("vetting", 1, seconds, fresh_name("leases"))
     ground.lease_table(limit.table)
     return limit
 
 
-def slot_of(limit: Limit) -> Lease:
+def slot_of(limit: ConcurrencyLimit) -> Lease:
     return Lease(f"{limit.name}/0", limit.seconds, limit.table)
 
 
-async def until_free(ground: Ground, limit: Limit) -> None:
+async def until_free(ground: Ground, limit: ConcurrencyLimit) -> None:
     """Somebody else gets the slot; its own seconds would last for longer than a test."""
     async with asyncio.timeout(DEADLINE):
         while await limit.take(db(ground), "other") is None:
-            await ground.db.led_by(slot_of(limit))
+            await ground.db.lease_holder(slot_of(limit))
 
 
-async def take_away(ground: Ground, slot: Lease) -> Leading:
+async def take_away(ground: Ground, slot: Lease) -> LeaseGranted:
     """Another process has the slot from now on, for longer than a test."""
     long = Lease(slot.name, 3600, slot.table)
     async with asyncio.timeout(DEADLINE):
         while True:
-            held = await ground.db.led_by(slot)
-            await ground.db.step_down(Leading(slot, held.by or "", held.epoch, 0.0))
-            other = await ground.db.lead(long, "other")
-            if isinstance(other, Leading):
+            held = await ground.db.lease_holder(slot)
+            await ground.db.release_lease(LeaseGranted(slot, held.by or "", held.epoch, 0.0))
+            other = await ground.db.acquire_lease(long, "other")
+            if isinstance(other, LeaseGranted):
                 return other
 
 
@@ -58,7 +60,7 @@ async def test_a_limit_holds_over_all_workers(ground: Ground) -> None:
     """However many workers there are, only so many work at once, and all of the work is done."""
     job = jobs(ground)
     keys = await put(ground, job, 12)
-    limit = Limit("vetting", 2, 30, job.table + "_lease")
+    limit = ConcurrencyLimit("vetting", 2, 30, job.table + "_lease")
     ground.lease_table(limit.table)
     now, most = 0, 0
 
@@ -81,7 +83,7 @@ async def test_a_limit_holds_over_all_workers(ground: Ground) -> None:
 async def test_a_worker_that_is_woken_without_a_slot_asks_once(ground: Ground) -> None:
     """And then it rests until it is woken again: the store is not asked without end."""
     job = jobs(ground)
-    limit = Limit("vetting", 1, 600, job.table + "_lease")
+    limit = ConcurrencyLimit("vetting", 1, 600, job.table + "_lease")
     ground.lease_table(limit.table)
     assert await limit.take(db(ground), "other")
     mine = worker(ground, job, print, by="me", limit=limit, poll=600)
@@ -96,7 +98,7 @@ async def test_a_worker_that_is_woken_without_a_slot_asks_once(ground: Ground) -
         await running
     # when it begins, when it begins to listen for offers, and when it is woken
     assert 2 <= len(asked) <= 3
-    assert set(asked) == {"led"}
+    assert set(asked) == {"held by another"}
 
 
 async def test_who_waits_for_a_slot_is_not_silent(ground: Ground) -> None:
@@ -119,9 +121,9 @@ async def test_a_slot_is_kept_for_as_long_as_there_is_work(ground: Ground) -> No
     mine = worker(ground, job, working, by="me", limit=limit)
     running = asyncio.create_task(mine.run())
     await working.entered.wait()
-    before = await ground.db.led_by(slot_of(limit))
+    before = await ground.db.lease_holder(slot_of(limit))
     while True:
-        now = await ground.db.led_by(slot_of(limit))
+        now = await ground.db.lease_holder(slot_of(limit))
         assert now.by == "me/0"
         if (now.until - before.until).total_seconds() > limit.seconds:
             break
@@ -147,7 +149,7 @@ async def test_without_its_slot_a_worker_begins_nothing_and_with_another_it_goes
     await until(lambda: statuses(ground, job, keys) == {"DONE": 1, "QUEUED": 7}, "nothing is held")
     assert working.begun == keys[:1]
     assert {ground.get(job, key)["attempts"] for key in keys[1:]} == {"0"}
-    await ground.db.step_down(other)
+    await ground.db.release_lease(other)
     await until(lambda: mine.finished == 8, "it has a slot again")
     mine.stop()
     await running
@@ -175,7 +177,7 @@ async def test_who_hears_nothing_of_its_slot_begins_nothing_when_its_time_is_ove
         begun.append(claim.key)
         await until(lambda: not mine._standing.may_begin(), "the time of the slot is over")
 
-    monkeypatch.setattr(store, "keep_leading", hang)
+    monkeypatch.setattr(store, "renew_lease", hang)
     mine = worker(ground, job, plain if kind == "plain" else coroutine, limit=limit, parallel=1, poll=600)
     mine._batch.size = 8
     running = asyncio.create_task(mine.run())
@@ -226,7 +228,7 @@ async def test_a_worker_without_the_lead_leaves_its_slot_to_others(ground: Groun
         mine = worker(ground, job, working, limit=limit, leader=leader, poll=600)
         running = asyncio.create_task(mine.run())
         await working.entered.wait()
-        await leader.step_down()
+        await leader.release_lease()
         assert await limit.take(db(ground), "other") is None
         working.go_on.set()
         await until_free(ground, limit)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import redis
 
-from raceproof import Claim, Limit, connect
+from raceproof import Claim, ConcurrencyLimit, connect
 from raceproof.testing import Server, postgres, valkey
 from tests.contract.grounds import Caller, Ground, PostgresGround, RedisGround
 from tests.contract.jobs import jobs
@@ -40,7 +40,7 @@ async def test_a_worker_with_a_limit_outlives_an_outage(
     """No slot can be asked for, as no work can; later both can."""
     server, ground = mortal
     job = jobs(ground)
-    limit = Limit("vetting", 1, 1.0, job.table + "_lease")
+    limit = ConcurrencyLimit("vetting", 1, 1.0, job.table + "_lease")
     ground.lease_table(limit.table)
     await put(ground, job, 1)
     done = asyncio.Event()
@@ -54,9 +54,7 @@ async def test_a_worker_with_a_limit_outlives_an_outage(
     await until(lambda: mine.finished == 1 and mine._standing.slot is None, "it is idle")
     server.kill()
     caplog.clear()
-    await until(
-        lambda: caplog.text.count("could not be asked") > 2 or running.done(), "it has felt the outage"
-    )
+    await until(lambda: caplog.text.count("could not be asked") > 2 or running.done(), "it has felt the outage")
     assert not running.done()
     server.restart()
     done.clear()
@@ -72,7 +70,7 @@ async def test_what_cannot_be_written_in_an_outage_has_not_failed(
 ) -> None:
     """The items are done, their ends cannot be told: they are somebody's after their lease, and no reason is made up."""
     server, ground = mortal
-    job = jobs(ground, claim={"lease": 0.5, "cap": None, "exhausted": None})
+    job = jobs(ground, claim={"lease": 0.5, "max_attempts": None, "dead_letter": None})
     keys = await put(ground, job, 6)
     entered, go_on = asyncio.Semaphore(0), asyncio.Event()
 

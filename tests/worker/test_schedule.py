@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
-from raceproof import AsyncStore, CallError, Scheduler, Schedules, schedule_ddl
+from raceproof import AsyncStore, Scheduler
+from raceproof.kernel.errors import CallError
+from raceproof.run import Schedules
 from tests.contract.grounds import Ground, SqlGround, fresh_name
+from tests.ddl import script
 from tests.fix_waiting import until
 
 
 def schedules(ground: Ground) -> Schedules:
     made = Schedules(fresh_name("schedules"))
     if isinstance(ground, SqlGround):
-        ground.run(schedule_ddl(ground.dialect, made))
+        ground.run(script(made, dialect=ground.dialect))
     return made
 
 

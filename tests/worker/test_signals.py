@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from raceproof import AsyncStore, Scheduler, Schedules, Worker, connect, schedule_ddl
+from raceproof import AsyncStore, Scheduler, Worker, connect
+from raceproof.run import Schedules
 from tests.crash.actors import Actor, Stage
+from tests.ddl import script
 from tests.fix_waiting import until
 from tests.race.beside import beside
 from tests.race.places import Place
@@ -68,7 +70,7 @@ def test_a_signal_stops_all_that_run(tmp_path: Path, working: Working, number: s
     """And what the program did on a signal before, it does again."""
     place = Place(f"sqlite:///{tmp_path / 'schedules.db'}")
     with beside(place) as ground:
-        ground.run(schedule_ddl("sqlite"))  # type: ignore[attr-defined]
+        ground.run(script(Schedules(), dialect="sqlite"))  # type: ignore[attr-defined]
 
     def play(stage: Stage) -> None:
         def own(*_: object) -> None:

@@ -8,19 +8,11 @@ from typing import Any
 
 import pytest
 
-from raceproof import (
-    Arrival,
-    CallError,
-    Claim,
-    Inbox,
-    Leader,
-    Leading,
-    Lease,
-    Role,
-    Worker,
-    connect,
-    subscribed,
-)
+from raceproof import Claim, Inbox, Leader, Lease, LeaseGranted, Worker, connect
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.events import subscribed
+from raceproof.run import Role
 from raceproof.testing import ValkeyServer
 from tests.contract.grounds import Ground, fresh_name
 from tests.contract.jobs import jobs
@@ -44,7 +36,7 @@ async def test_nothing_is_begun_without_the_lead_and_everything_with_it(ground: 
     """It is told at once that it leads, and does not wait for its next look."""
     job, lease = jobs(ground), a_lease(ground)
     keys = await put(ground, job, 5)
-    other = await ground.db.lead(lease, "other")
+    other = await ground.db.acquire_lease(lease, "other")
     seen: list[str] = []
     asked: list[str] = []
 
@@ -58,7 +50,7 @@ async def test_nothing_is_begun_without_the_lead_and_everything_with_it(ground: 
             for _ in range(20):
                 await ground.db.read(job, keys[0])
         assert (seen, "claim" in asked) == ([], False)
-        await ground.db.step_down(other)
+        await ground.db.release_lease(other)
         await until(lambda: mine.finished == len(keys), "everything is finished")
         mine.stop()
         await running
@@ -76,7 +68,7 @@ async def test_a_leader_that_was_replaced_and_does_not_know_it_begins_nothing(gr
 
     async with Leader(db(ground), lease, by="me") as leader:
         await leader.wait_for(Role.ACTIVE)
-        assert isinstance(await ground.db.lead(lease, "other", now=after(10_000_000)), Leading)
+        assert isinstance(await ground.db.acquire_lease(lease, "other", now=after(10_000_000)), LeaseGranted)
         assert leader.active
         await worker(ground, job, handle, leader=leader).run(until_idle=True)
         assert seen == []
@@ -99,10 +91,10 @@ async def test_what_runs_when_the_lead_is_lost_is_finished_by_its_claim(ground: 
 
     leader = Leader(db(ground), lease, by="me")
     async with leader:
-        mine = worker(ground, job, handle, leader=leader, parallel=1, most=1, poll=0.01)
+        mine = worker(ground, job, handle, leader=leader, parallel=1, max_batch=1, poll=0.01)
         running = asyncio.create_task(mine.run())
         await entered.wait()
-        await leader.step_down()
+        await leader.release_lease()
         go_on.set()
         await until(lambda: mine.finished == 1, "what ran is finished")
         for _ in range(20):
@@ -114,9 +106,7 @@ async def test_what_runs_when_the_lead_is_lost_is_finished_by_its_claim(ground: 
 
 
 @pytest.mark.parametrize("kind", ["plain", "coroutine"])
-async def test_what_was_not_begun_when_the_lead_is_lost_is_given_back_untried(
-    ground: Ground, kind: str
-) -> None:
+async def test_what_was_not_begun_when_the_lead_is_lost_is_given_back_untried(ground: Ground, kind: str) -> None:
     """P11: however much is held. What waits for its turn goes back at once, the rest when what runs has ended."""
     job, lease = jobs(ground, claim={"lease": 3600}), a_lease(ground)
     keys = await put(ground, job, 8)
@@ -133,13 +123,11 @@ async def test_what_was_not_begun_when_the_lead_is_lost_is_given_back_untried(
 
     async with Leader(db(ground), lease, by="me") as leader:
         await leader.wait_for(Role.ACTIVE)
-        mine = worker(
-            ground, job, plain if kind == "plain" else coroutine, leader=leader, parallel=1, poll=600
-        )
+        mine = worker(ground, job, plain if kind == "plain" else coroutine, leader=leader, parallel=1, poll=600)
         mine._batch.size = 8
         running = asyncio.create_task(mine.run())
         await until(lambda: mine._running.items == 8 and bool(begun), "all are held, and one runs")
-        await leader.step_down()
+        await leader.release_lease()
         await until(lambda: statuses(ground, job, keys)["QUEUED"] > 4, "what waits is given back")
         go_on.set()
         await until(lambda: mine.finished == 1 and mine._held.all() == [], "nothing is held")
@@ -158,7 +146,7 @@ async def test_a_thread_begins_nothing_after_the_lead_is_lost(ground: Ground) ->
 
     def handle(claim: Claim[Any, Any]) -> None:
         begun.append(claim.key)
-        asyncio.run_coroutine_threadsafe(leader.step_down(), loop).result(DEADLINE)
+        asyncio.run_coroutine_threadsafe(leader.release_lease(), loop).result(DEADLINE)
 
     async with Leader(db(ground), lease, by="me") as leader:
         await leader.wait_for(Role.ACTIVE)
@@ -178,7 +166,7 @@ async def test_a_thread_begins_nothing_after_the_lead_is_lost(ground: Ground) ->
             mine._items._threads = threads  # type: ignore[attr-defined]
             running = asyncio.create_task(mine.run())
             await until(lambda: not threads._work_queue.empty(), "an item waits for the thread")
-            await leader.step_down()
+            await leader.release_lease()
             busy.set()
             mine.stop()
             await running
@@ -240,27 +228,25 @@ def test_a_passive_instance_stores_everything_and_runs_nothing(place: Place, out
     """P11: a process of its own; when the other has stepped down, it runs what it has stored, each once."""
     part, lease, inbox = passive_instance(place, outside, guarded=True)
     with connect(place.url) as store:
-        other = store.lead(lease, "other")
-        assert isinstance(other, Leading)
+        other = store.acquire_lease(lease, "other")
+        assert isinstance(other, LeaseGranted)
     with Actor(part) as instance:
         instance.until("received")
         with connect(place.url) as store:
             counts = {str(status): count for status, count, *_ in store.inbox_counts(inbox)}
             assert sum(counts.values()) == EVENTS
             assert outside.effects == []
-            store.step_down(other)
+            store.release_lease(other)
         instance.until("end")
     assert sorted(int(event) for event in outside.names("event")) == list(range(EVENTS))
     assert set(outside.names("role")) == {"ACTIVE"}
 
 
-def test_without_the_guard_a_passive_instance_runs_what_is_not_its_own(
-    place: Place, outside: Outside
-) -> None:
+def test_without_the_guard_a_passive_instance_runs_what_is_not_its_own(place: Place, outside: Outside) -> None:
     """The control: the worker does not ask who leads."""
     part, lease, _ = passive_instance(place, outside, guarded=False)
     with connect(place.url) as store:
-        store.lead(lease, "other")
+        store.acquire_lease(lease, "other")
     with Actor(part) as instance:
         instance.until("end")
     assert set(outside.names("role")) == {"PASSIVE"}

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, Claim
+from raceproof import Claim
+from raceproof.kernel.errors import CallError
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
@@ -120,14 +121,12 @@ async def test_stopping_lets_running_items_end_and_gives_the_rest_back(ground: G
     await running
     assert statuses(ground, job, keys) == {"DONE": 2, "QUEUED": 8}
     assert {ground.get(job, key)["attempts"] for key in keys[2:]} <= {"0", "1", None}
-    assert {
-        ground.get(job, key)["attempts"] for key in keys if ground.get(job, key)["status"] == "QUEUED"
-    } == {"0"}
+    assert {ground.get(job, key)["attempts"] for key in keys if ground.get(job, key)["status"] == "QUEUED"} == {"0"}
 
 
 async def test_a_cancelled_worker_leaves_every_row_claimable(ground: Ground) -> None:
     """P14: wherever the cancellation arrives."""
-    job = jobs(ground, claim={"after": None})
+    job = jobs(ground, claim={"not_before": None})
     keys = await put(ground, job, 6)
     entered = asyncio.Event()
 
@@ -146,7 +145,7 @@ async def test_a_cancelled_worker_leaves_every_row_claimable(ground: Ground) -> 
 
 async def test_a_cancelled_worker_does_not_wait_for_what_runs(ground: Ground) -> None:
     """P14: nor for the time that `stop()` would give it."""
-    job = jobs(ground, claim={"after": None})
+    job = jobs(ground, claim={"not_before": None})
     keys = await put(ground, job, 1)
     entered = asyncio.Event()
 
@@ -164,7 +163,7 @@ async def test_a_cancelled_worker_does_not_wait_for_what_runs(ground: Ground) ->
 
 async def test_a_worker_that_is_cancelled_twice_still_ends_in_good_order(ground: Ground) -> None:
     """P14: the second cancellation waits until every row is written."""
-    job = jobs(ground, claim={"after": None})
+    job = jobs(ground, claim={"not_before": None})
     keys = await put(ground, job, 6)
     entered, cleaning, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 

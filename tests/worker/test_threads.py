@@ -49,7 +49,7 @@ async def test_items_that_hang_take_no_thread_from_the_others(ground: Ground) ->
             release.wait(DEADLINE)
             ended.append(claim.key)
 
-    mine = worker(ground, job, handle, parallel=MANY, most=MANY, timeout=0.05)
+    mine = worker(ground, job, handle, parallel=MANY, max_batch=MANY, timeout=0.05)
     await mine.run(until_idle=True)
     assert not ended
     release.set()
@@ -99,16 +99,12 @@ async def test_what_has_not_begun_when_the_time_of_a_batch_is_over_has_not_been_
     mine._batch.size = 4
     await mine.run(until_idle=True)
     release.set()
-    assert {key: ground.get(job, key)["attempts"] for key in keys} == {
-        key: str(count) for key, count in began.items()
-    }
+    assert {key: ground.get(job, key)["attempts"] for key in keys} == {key: str(count) for key, count in began.items()}
     assert statuses(ground, job, keys) == {"QUEUED": 4}
 
 
 @pytest.mark.parametrize("how", ["stopped", "cancelled"])
-async def test_a_plain_item_that_goes_on_after_the_worker_is_left_to_its_lease(
-    ground: Ground, how: str
-) -> None:
+async def test_a_plain_item_that_goes_on_after_the_worker_is_left_to_its_lease(ground: Ground, how: str) -> None:
     """Its thread still runs, so nobody may have it at once; what was not begun anybody may have."""
     job = jobs(ground, claim={"lease": 3600})
     keys = await put(ground, job, 5)
@@ -121,9 +117,7 @@ async def test_a_plain_item_that_goes_on_after_the_worker_is_left_to_its_lease(
     mine = worker(ground, job, handle, parallel=1, drain=0.01)
     mine._batch.size = 5
     running = asyncio.create_task(mine.run())
-    await until(
-        lambda: entered.is_set() and mine._running.items == 4, "it has begun, and no claim is on its way"
-    )
+    await until(lambda: entered.is_set() and mine._running.items == 4, "it has begun, and no claim is on its way")
     if how == "stopped":
         mine.stop()
         await running

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from raceproof import Arrival, CallError, Claim, Failure, Inbox, Worker
+from raceproof import Claim, Inbox, Worker
+from raceproof.inbox import Arrival
+from raceproof.kernel.errors import CallError
+from raceproof.run import Failure
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
@@ -126,9 +129,7 @@ async def test_who_runs_until_idle_asks_again_after_what_has_ended_meanwhile(
     assert (mine.finished, ground.get(job, key)["status"]) == (1, "DONE")
 
 
-async def test_a_call_that_cannot_be_right_ends_the_worker(
-    ground: Ground, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_call_that_cannot_be_right_ends_the_worker(ground: Ground, caplog: pytest.LogCaptureFixture) -> None:
     """Asking again mends nothing: it is no outage."""
     job = jobs(ground)
     await put(ground, job, 1)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from raceproof import CallError, Claim, Failure, Finished, Inbox, Scheduler, Worker, connect
+from raceproof import Claim, Inbox, Scheduler, Worker, connect
+from raceproof.kernel.errors import CallError
+from raceproof.run import Failure, Finished
 from tests.contract.grounds import Ground
 from tests.contract.jobs import jobs
 from tests.fix_waiting import until
@@ -46,7 +48,7 @@ async def test_what_a_handler_returns_is_set_along_with_the_end(ground: Ground) 
 
 async def test_an_item_that_fails_rests_and_does_not_hold_up_the_others(ground: Ground) -> None:
     """It is given back with its reason; after its last attempt it is set aside."""
-    job = jobs(ground, claim={"backoff": [0.001, 0.001], "cap": 3})
+    job = jobs(ground, claim={"backoff": [0.001, 0.001], "max_attempts": 3})
     keys = await put(ground, job, 6)
 
     async def handle(claim: Claim[Any, Any]) -> None:

@@ -4,8 +4,9 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from raceproof import AsyncStore, Claim, Spec, Worker
-from raceproof.look import HeldClaim
+from raceproof import AsyncStore, Claim, Worker
+from raceproof.claims.answers import HeldClaim
+from raceproof.declare import Spec
 from tests.contract.grounds import Ground
 
 

@@ -98,7 +98,5 @@ async def job(event: Message, context: Context, command: CommandObject) -> None:
         return
     lines = [f"{found['job_id']} · {found['status']} · user {found['user_id']} · {found['error_text'] or ''}"]
     for one in await context.database.jobs.timeline(found["job_id"]):
-        lines.append(
-            f"{one['at']:%H:%M:%S} {one['outcome']} {one['move']} → {one['after']} by {one['actor']}"
-        )
+        lines.append(f"{one['at']:%H:%M:%S} {one['outcome']} {one['move']} → {one['after']} by {one['actor']}")
     await show(event, "\n".join(lines)[:4000])

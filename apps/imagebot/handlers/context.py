@@ -35,9 +35,7 @@ class Speaker:
 def keyboard(*rows: list[tuple[str, str]]) -> InlineKeyboardMarkup:
     """Rows of buttons, each a text and what it sends."""
     return InlineKeyboardMarkup(
-        inline_keyboard=[
-            [InlineKeyboardButton(text=text, callback_data=data) for text, data in row] for row in rows
-        ]
+        inline_keyboard=[[InlineKeyboardButton(text=text, callback_data=data) for text, data in row] for row in rows]
     )
 
 

@@ -73,21 +73,16 @@ async def history(event: Event, context: Context, speaker: Speaker) -> None:
     await _orders(event, context, speaker, "history", ())
 
 
-async def _orders(
-    event: Event, context: Context, speaker: Speaker, name: str, statuses: tuple[Status, ...]
-) -> None:
+async def _orders(event: Event, context: Context, speaker: Speaker, name: str, statuses: tuple[Status, ...]) -> None:
     jobs = await context.database.jobs.listed(speaker.user_id, statuses, limit=10)
     lines = [
-        f"{job['job_id']} · {word(STATUSES, job['status'], speaker.language)} · {job['prompt'][:60]}"
-        for job in jobs
+        f"{job['job_id']} · {word(STATUSES, job['status'], speaker.language)} · {job['prompt'][:60]}" for job in jobs
     ]
     await show(event, speaker.say(name, orders="\n".join(lines) or speaker.say("no_orders")), _back(speaker))
 
 
 async def languages(event: Message, speaker: Speaker) -> None:
-    await show(
-        event, speaker.say("language"), keyboard([("Русский", "language|ru"), ("English", "language|en")])
-    )
+    await show(event, speaker.say("language"), keyboard([("Русский", "language|ru"), ("English", "language|en")]))
 
 
 async def speak(event: CallbackQuery, context: Context, speaker: Speaker) -> None:

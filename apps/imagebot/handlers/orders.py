@@ -165,9 +165,7 @@ async def _next(event: Event, context: Context, speaker: Speaker, job_id: str) -
     if job is None or status in (Status.CANCELLED, None):
         await show(event, speaker.say("gone"))
     elif status == Status.CHOOSING_MODEL:
-        await begin(
-            event, context, Speaker(speaker.user_id, speaker.chat_id, speaker.language, int(job_id[1:]))
-        )
+        await begin(event, context, Speaker(speaker.user_id, speaker.chat_id, speaker.language, int(job_id[1:])))
     elif status == Status.CHOOSING_RATIO:
         formats = [(one, f"ratio|{job_id}|{one}") for one in _formats(context, job)]
         text = speaker.say("choose_ratio", model=job["model"])

@@ -33,7 +33,7 @@ async def measure(rate: int, seconds: float, database: str, output: str) -> int:
         await made.simulate("--size", "8", "--no-people")
         async with made.opened() as service:
             # nobody works while the answers are measured: the updates wait for whoever is ACTIVE
-            await service.store.lead(Lease(LEASE, seconds=3600), by="speed")
+            await service.store.acquire_lease(Lease(LEASE, seconds=3600), by="speed")
         instance = made.start("one")
         await made.reached(made.url("/health"), instance)
         report.counts["store"] = database
@@ -83,10 +83,7 @@ async def _killed(made: Ground, instance: WarmInstance, report: Report, load: "L
     await asyncio.to_thread(instance.signal, signal.SIGKILL)
     await loading
     async with made.opened() as database, database.transaction() as (connection, _):
-        kept = {
-            int(row.event_id)
-            for row in await connection.execute(text("SELECT event_id FROM telegram_updates"))
-        }
+        kept = {int(row.event_id) for row in await connection.execute(text("SELECT event_id FROM telegram_updates"))}
     lost = load.acknowledged - kept
     report.counts["acknowledged before the kill"] = len(load.acknowledged)
     report.check("nothing acknowledged is lost in a kill", not lost, f"{len(lost)} lost")
@@ -155,9 +152,7 @@ class Load:
         number = json.loads(body)["update_id"]
         writer.write(self._head + str(len(body)).encode() + b"\r\n\r\n" + body)
         head = await reader.readuntil(b"\r\n\r\n")
-        length = next(
-            (line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b":0"
-        )
+        length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b":0")
         await reader.readexactly(int(length.partition(b":")[2]))
         answered = head.startswith(b"HTTP/1.1 200")
         if answered:

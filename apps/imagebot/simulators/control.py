@@ -74,9 +74,7 @@ class Control:
     async def press(self, request: web.Request) -> web.Response:
         told = await request.json()
         user = int(request.match_info["user"])
-        return web.json_response(
-            {"update_id": self._simulator.press(user, int(told["message_id"]), str(told["data"]))}
-        )
+        return web.json_response({"update_id": self._simulator.press(user, int(told["message_id"]), str(told["data"]))})
 
     async def block(self, request: web.Request) -> web.Response:
         told = await request.json()

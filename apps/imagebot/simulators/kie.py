@@ -43,9 +43,7 @@ class SimulatedTask:
 class KieSimulator:
     """One server; `address` is where results are fetched from."""
 
-    def __init__(
-        self, api_key: str, webhook_key: str, trouble: Trouble, seconds: float = 4.0, size: int = 192
-    ) -> None:
+    def __init__(self, api_key: str, webhook_key: str, trouble: Trouble, seconds: float = 4.0, size: int = 192) -> None:
         self.trouble = trouble
         self.tasks: dict[str, SimulatedTask] = {}
         self.address = ""
@@ -169,9 +167,7 @@ class KieSimulator:
             )
         self.callbacks_sent += 1
         try:
-            async with self._http.post(
-                url, json={"code": code, "data": data, "msg": ""}, headers=headers
-            ) as answer:
+            async with self._http.post(url, json={"code": code, "data": data, "msg": ""}, headers=headers) as answer:
                 return answer.status
         except (aiohttp.ClientError, TimeoutError):
             return 0

@@ -77,9 +77,7 @@ class Robots:
                     await self._speak(user, f"/image picture {self._said} for {user}")
             for _ in range(every if orders else len(talkers)):
                 if talkers:
-                    await self._speak(
-                        talkers.pop(), self._choose.choice(("/balance", "/status", "/history", "hello"))
-                    )
+                    await self._speak(talkers.pop(), self._choose.choice(("/balance", "/status", "/history", "hello")))
 
     async def _burst(self, user: int) -> None:
         """All at once, after a greeting."""

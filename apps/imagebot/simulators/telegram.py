@@ -119,9 +119,7 @@ class TelegramSimulator:
         return self._update(chat, callback_query=query)
 
     def photos(self) -> list[tuple[int, Message]]:
-        return [
-            (chat.user_id, one) for chat in self.chats.values() for one in chat.messages if one.get("photo")
-        ]
+        return [(chat.user_id, one) for chat in self.chats.values() for one in chat.messages if one.get("photo")]
 
     def _update(self, chat: Chat, **content: Any) -> int:
         self._next_update += 1

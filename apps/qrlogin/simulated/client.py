@@ -94,9 +94,7 @@ class SimulatedClient(AuthMethods):  # type: ignore[misc]
         self.session = StringSession(session)
         if not session:
             self.session.set_dc(2, "149.154.167.51", 443)
-            self.session.auth_key = AuthKey(
-                secrets.randbits(63).to_bytes(8, "big") + secrets.token_bytes(248)
-            )
+            self.session.auth_key = AuthKey(secrets.randbits(63).to_bytes(8, "big") + secrets.token_bytes(248))
         self._auth = int.from_bytes(self.session.auth_key.key[:8], "big")
 
     async def connect(self) -> None:

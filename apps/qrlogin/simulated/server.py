@@ -207,9 +207,7 @@ class SimulatedTelegram:
             raise Refusal("AUTH_TOKEN_ALREADY_ACCEPTED")
         device.account = self.phones[phone]
         if device.writer is not None and not device.writer.is_closing():
-            write_frame(
-                device.writer, Frame(Kind.UPDATE, auth, 0, bytes(types.UpdateLoginToken()), self._time())
-            )
+            write_frame(device.writer, Frame(Kind.UPDATE, auth, 0, bytes(types.UpdateLoginToken()), self._time()))
         now = self._now()
         return types.Authorization(
             hash=auth, device_model="qrlogin", platform="simulated", system_version="1", api_id=1,

@@ -28,9 +28,7 @@ def phone_routes(service: Service, enter: Callable[..., SessionId], line: Line) 
     api = APIRouter(tags=["simulated"], prefix="/logins/{session_id}")
 
     @api.post("/simulated-scan")
-    async def scan(
-        session_id: Annotated[SessionId, Depends(enter)], wanted: Scan, request: Request
-    ) -> dict[str, Any]:
+    async def scan(session_id: Annotated[SessionId, Depends(enter)], wanted: Scan, request: Request) -> dict[str, Any]:
         """Scan the code that is shown now."""
         if not same_origin(request):
             raise HTTPException(403, "a page of another origin may not change anything here")

@@ -8,8 +8,8 @@ import secrets
 from devices.messages import Topics
 from devices.settings import broker_options
 from devices.simulator import Simulator, Trouble, paths
-from raceproof.intake import Secret
 from raceproof.testing import mqtt
+from raceproof.webhooks import Secret
 from showcase.applications.application import Application
 
 NODES = 12
@@ -49,7 +49,7 @@ class DevicesApplication(Application):
             "DEVICES_VALID": "40",
         }
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         await self._submit(1)
 
     async def _submit(self, copies: int) -> str:
@@ -76,9 +76,7 @@ class DevicesApplication(Application):
             "open": await self.number(OPEN),
             "timed out": await self.number(f"{count} WHERE status = 'TIMEOUT'"),
             "late answers kept": await self.number("SELECT count(*) FROM evidence WHERE outcome = 'late'"),
-            "moves refused": await self.number(
-                "SELECT count(*) FROM command_history WHERE outcome = 'refused'"
-            ),
+            "moves refused": await self.number("SELECT count(*) FROM command_history WHERE outcome = 'refused'"),
         }
 
     async def under_way(self) -> str | None:

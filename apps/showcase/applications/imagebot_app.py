@@ -68,7 +68,7 @@ class ImagebotApplication(Application):
             "DRAIN": "5",
         }
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         """Somebody orders a picture and confirms, as a person with two thumbs does."""
         number = next(self._orders)
         user = USERS[number % len(USERS)]
@@ -121,9 +121,7 @@ class ImagebotApplication(Application):
         for _, caption in stats["photo_captions"]:
             if named := CAPTION.search(caption):
                 arrived[named.group(1)] += 1
-        jobs = dict(
-            await self.rows("SELECT job_id, status FROM generation_jobs WHERE confirmed_at IS NOT NULL")
-        )
+        jobs = dict(await self.rows("SELECT job_id, status FROM generation_jobs WHERE confirmed_at IS NOT NULL"))
         found = [f"picture {job} arrived {times} times" for job, times in arrived.items() if times > 1]
         found += [
             f"picture {job} is called delivered and is in no chat"

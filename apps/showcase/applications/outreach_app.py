@@ -71,7 +71,7 @@ class OutreachApplication(Application):
             "OUTREACH_REST": "1",
         }
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         """A new campaign on feeds that ship with the application; and a person decides about a match."""
         number = next(self._numbers)
         url = self.url()
@@ -106,9 +106,7 @@ class OutreachApplication(Application):
             ).status_code
             for verdict in ("approve", "reject")
         ]
-        return (
-            f"approved and rejected match {pending[0]['id']} (answered with {statuses[0]} and {statuses[1]})"
-        )
+        return f"approved and rejected match {pending[0]['id']} (answered with {statuses[0]} and {statuses[1]})"
 
     async def figures(self) -> dict[str, int]:
         ledger = (await self.http.get(f"{self._provider}/ledger")).json()

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any
 
-from raceproof import History, Lifecycle, Move, move
+from raceproof import Lifecycle, move
+from raceproof.declare import History, Move
 from showcase.twins.desk import Desk
 from showcase.twins.scenario import Code, Scenario
 

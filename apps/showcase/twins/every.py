@@ -8,6 +8,4 @@ from showcase.twins.pictures import PICTURES
 from showcase.twins.scenario import Scenario
 from showcase.twins.webhooks import WEBHOOKS
 
-SCENARIOS: dict[str, Scenario] = {
-    one.name: one for one in (PICTURES, COMMANDS, WEBHOOKS, LOGINS, LEADERS, JOBS)
-}
+SCENARIOS: dict[str, Scenario] = {one.name: one for one in (PICTURES, COMMANDS, WEBHOOKS, LOGINS, LEADERS, JOBS)}

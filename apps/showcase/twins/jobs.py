@@ -5,7 +5,8 @@ import random
 import time
 from enum import StrEnum
 
-from raceproof import History, Lifecycle, claim, move
+from raceproof import Lifecycle, claimable, move
+from raceproof.declare import History
 from showcase.twins.desk import Desk
 from showcase.twins.scenario import LEASE, Code, Scenario
 
@@ -23,13 +24,13 @@ class Job(Lifecycle[Status], table="jobs", key="job_id", history=History(losers=
 
     start = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE, sets="result")
-    work = claim(start, lease=LEASE)
+    work = claimable(start, lease=LEASE)
 
 
 class Unguarded(Code):
     """The job is taken carefully, in one statement, and finished by its id."""
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         now = time.time()
         taken = await self._desk.sql(
             """
@@ -43,15 +44,13 @@ class Unguarded(Code):
         )
         for (key,) in taken:
             await _work(self._desk)
-            await self._desk.sql(
-                "UPDATE jobs SET status = 'DONE', result = ? WHERE job_id = ?", self._desk.me, key
-            )
+            await self._desk.sql("UPDATE jobs SET status = 'DONE', result = ? WHERE job_id = ?", self._desk.me, key)
 
 
 class Guarded(Code):
     """A claim, whose fence goes into the write at the end."""
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         for mine in await self._desk.db.claim(Job.work, MOST, by=self._desk.me):
             await _work(self._desk)
             answer = await self._desk.db.move(Job.finish, mine, set={"result": self._desk.me})

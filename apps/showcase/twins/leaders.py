@@ -6,7 +6,9 @@ import sqlite3
 import time
 from enum import StrEnum
 
-from raceproof import History, Leader, Lease, Lifecycle, NotLeading, move
+from raceproof import Leader, Lease, Lifecycle, move
+from raceproof.declare import History
+from raceproof.run import NotLeading
 from showcase.twins.desk import Desk
 from showcase.twins.scenario import LEASE, Code, Scenario
 
@@ -47,16 +49,14 @@ class Unguarded(Code):
                     f"{takeover} WHERE holder = ? OR at < ?", self._desk.me, now, self._desk.me, now - LEASE
                 )
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         [[holder]] = await self._desk.sql("SELECT holder FROM heartbeat")
         if holder != self._desk.me:
             return
         for (slot,) in await self._desk.sql(DUE):
             await self._desk.tell("at_work", on="leaders")
             await asyncio.sleep(JOB)  # the job
-            await self._desk.sql(
-                "UPDATE slots SET status = 'RUN', ran_by = ? WHERE slot = ?", self._desk.me, slot
-            )
+            await self._desk.sql("UPDATE slots SET status = 'RUN', ran_by = ? WHERE slot = ?", self._desk.me, slot)
 
     async def close(self) -> None:
         self._beating.cancel()
@@ -70,7 +70,7 @@ class Guarded(Code):
         self._leader = Leader(desk.db, reports, by=desk.me, retry=LEASE / 5)
         self._opened = False
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         if not self._opened:
             self._opened = True
             await self._leader.__aenter__()
@@ -90,7 +90,7 @@ class Guarded(Code):
                 await self._desk.held_off("leaders", slot, answer)
 
     async def close(self) -> None:
-        await self._leader.step_down()
+        await self._leader.release_lease()
 
 
 LEADERS = Scenario(

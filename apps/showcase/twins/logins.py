@@ -4,7 +4,8 @@ import asyncio
 from enum import StrEnum
 from typing import Any
 
-from raceproof import Attempts, History, Lifecycle, move
+from raceproof import Attempts, Lifecycle, move
+from raceproof.declare import History
 from showcase.twins.scenario import Code, Scenario
 
 
@@ -21,9 +22,7 @@ class Attempt(Lifecycle[Status], table="attempts", key="attempt_id", history=His
     supersede = move(Status.OPEN, to=Status.SUPERSEDED, stamp="superseded_at", sets="superseded_by")
 
 
-attempts = Attempts(
-    Attempt, owner="user_id", supersede=Attempt.supersede, link="superseded_by", started="started_at"
-)
+attempts = Attempts(Attempt, owner="user_id", supersede=Attempt.supersede, link="superseded_by", started="started_at")
 
 SAVE = "INSERT OR REPLACE INTO sessions (user_id, attempt_id) VALUES (?, ?)"
 
@@ -33,9 +32,7 @@ class Unguarded(Code):
 
     async def hear(self, told: dict[str, Any]) -> None:
         user, key = told["user"], told["key"]
-        await self._desk.sql(
-            "UPDATE attempts SET status = 'superseded' WHERE user_id = ? AND status = 'open'", user
-        )
+        await self._desk.sql("UPDATE attempts SET status = 'superseded' WHERE user_id = ? AND status = 'open'", user)
         await self._desk.sql("INSERT INTO attempts (attempt_id, user_id) VALUES (?, ?)", key, user)
         [[status]] = await self._desk.sql("SELECT status FROM attempts WHERE attempt_id = ?", key)
         await asyncio.sleep(told["seconds"])  # the phone scans, Telegram answers

@@ -22,7 +22,7 @@ class Unguarded(Code):
     async def hear(self, told: dict[str, Any]) -> None:
         await self.deliver(told["key"])
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         unsent = "SELECT picture_id FROM pictures WHERE delivered_at IS NULL LIMIT 20"
         for (key,) in await self._desk.sql(unsent):
             await self.deliver(key)
@@ -31,9 +31,7 @@ class Unguarded(Code):
         [[done]] = await self._desk.sql("SELECT delivered_at FROM pictures WHERE picture_id = ?", key)
         if done is None:
             await self._desk.ask("send_picture", key=key)
-            await self._desk.sql(
-                "UPDATE pictures SET delivered_at = datetime('now') WHERE picture_id = ?", key
-            )
+            await self._desk.sql("UPDATE pictures SET delivered_at = datetime('now') WHERE picture_id = ?", key)
 
 
 class Guarded(Code):
@@ -42,18 +40,18 @@ class Guarded(Code):
     async def hear(self, told: dict[str, Any]) -> None:
         await self.deliver(told["key"])
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         unsent = """SELECT picture_id FROM pictures
                     WHERE delivered_at IS NULL AND coalesce(delivery_state, 'failed') = 'failed' LIMIT 20"""
         for (key,) in await self._desk.sql(unsent):
             await self.deliver(key)
 
     async def deliver(self, key: str) -> None:
-        async with self._desk.db.deliver_once(picture, key, by=self._desk.me) as turn:
-            if turn.won:
+        async with self._desk.db.deliver_once(picture, key, by=self._desk.me) as permit:
+            if permit.won:
                 await self._desk.ask("send_picture", key=key)
-        if not turn.won:
-            await self._desk.held_off("pictures", key, turn)
+        if not permit.won:
+            await self._desk.held_off("pictures", key, permit)
 
 
 PICTURES = Scenario(

@@ -26,7 +26,7 @@ class Code:
         """Something has happened outside; what is returned is the answer."""
         return None
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         """Called again and again."""
 
     async def close(self) -> None:

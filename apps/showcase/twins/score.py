@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from raceproof import history_ddl, inbox_ddl, lease_ddl
+from raceproof import Lease, ddl
 from showcase.twins.commands import Command
 from showcase.twins.every import SCENARIOS
 from showcase.twins.scenario import PATIENCE, SIDES
@@ -41,12 +41,8 @@ def create(database: Path) -> None:
     """The tables of one side."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        for script in (
-            lease_ddl("sqlite"),
-            inbox_ddl("sqlite", updates),
-            history_ddl(Command.spec, "sqlite"),
-        ):
-            connection.executescript(script)
+        for statement in ddl(Lease("any"), updates, Command, dialect="sqlite", only="tables"):
+            connection.execute(statement)
         connection.executescript(files("showcase.twins").joinpath("schema.sql").read_text(encoding="utf-8"))
 
 

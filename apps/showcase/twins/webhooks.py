@@ -5,7 +5,8 @@ import sqlite3
 from functools import partial
 from typing import Any
 
-from raceproof import Arrival, Backoff, Claim, Inbox, Store
+from raceproof import Backoff, Claim, Inbox, Store
+from raceproof.inbox import Arrival
 from showcase.twins.desk import Desk
 from showcase.twins.scenario import LEASE, Code, Scenario
 
@@ -27,7 +28,7 @@ class Unguarded(Code):
         self._queue.put_nowait(told["key"])
         return OK
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         key = await self._queue.get()
         if await self._desk.sql("SELECT 1 FROM processed WHERE update_id = ?", key):
             return
@@ -47,16 +48,14 @@ class Guarded(Code):
             await self._desk.held_off("webhooks", told["key"], "was there already")
         return OK
 
-    async def turn(self) -> None:
+    async def permit(self) -> None:
         for mine in await self._desk.db.claim(updates.work, 1, by=self._desk.me):
             await asyncio.sleep(WORK)
             await self._desk.transaction(partial(self._done, mine))
 
     def _done(self, mine: Claim[Any, Any], db: Store, connection: sqlite3.Connection) -> None:
         if db.move(updates.finish, mine).won:
-            connection.execute(
-                "INSERT INTO processed (update_id, worker) VALUES (?, ?)", (mine.key[1], self._desk.me)
-            )
+            connection.execute("INSERT INTO processed (update_id, worker) VALUES (?, ?)", (mine.key[1], self._desk.me))
 
 
 WEBHOOKS = Scenario(

@@ -112,11 +112,7 @@ class World:
             nonlocal found
             if what == "here":
                 found = next(
-                    (
-                        one
-                        for one in self.instances[told["side"]]
-                        if one.child.name == f"{told['side']}-{told['name']}"
-                    ),
+                    (one for one in self.instances[told["side"]] if one.child.name == f"{told['side']}-{told['name']}"),
                     None,
                 )
                 if found:

@@ -4,22 +4,13 @@ Promise: at most one active attempt for an owner; a new one supersedes only an o
 more, because every move is guarded by its status (P9). The same key again changes nothing.
 """
 
+from raceproof.attempts.answers import AlreadyActive, Rejected, StartAnswer, Started
 from raceproof.attempts.declared import Attempts
-from raceproof.attempts.outcome import Kept, Rejected, StartAnswer, Started
-from raceproof.attempts.redis import RedisAttempts
-from raceproof.attempts.request import StartRequest, WhenOpen, start_request
-from raceproof.attempts.sql_programs import PostgresAttempts, SqliteAttempts
 
 __all__ = [
+    "AlreadyActive",
     "Attempts",
-    "Kept",
-    "PostgresAttempts",
-    "RedisAttempts",
     "Rejected",
-    "SqliteAttempts",
     "StartAnswer",
-    "StartRequest",
     "Started",
-    "WhenOpen",
-    "start_request",
 ]

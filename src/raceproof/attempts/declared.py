@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from raceproof.errors import DeclarationError
-from raceproof.lifecycle import Lifecycle, spec_of
-from raceproof.moves.request import key_text
-from raceproof.quoting import identifier
-from raceproof.spec import Move, Spec, check_seconds
+from raceproof.declare.lifecycle import Lifecycle, spec_of
+from raceproof.declare.spec import Move, Spec, check_seconds
+from raceproof.kernel.errors import DeclarationError
+from raceproof.kernel.keys import key_text
+from raceproof.kernel.quoting import identifier
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Attempts:
         elif aside := self._aside:
             problem = (
                 f"{', '.join(aside)} is where claims set rows aside, and an open status: with expires= Redis would keep "
-                "such a row longer than the pointer to it; let exhausted= lead to an end"
+                "such a row longer than the pointer to it; let dead_letter= lead to an end"
             )
         elif self.link is not None and self.link not in self.supersede.sets:
             problem = f"link={self.link!r} must be one of the columns that {self.supersede} sets"

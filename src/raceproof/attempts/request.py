@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from raceproof.attempts.declared import Attempts
-from raceproof.errors import CallError
-from raceproof.moves.request import check_set, check_texts, key_parts
-from raceproof.quoting import identifier
+from raceproof.kernel.arguments import check_set, check_texts
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.keys import key_parts
+from raceproof.kernel.quoting import identifier
 
 WhenOpen = Literal["supersede", "keep", "reject"]
 
@@ -50,9 +51,7 @@ def start_request(
     if columns:
         _check_columns(attempts, columns)
     if owner is None or owner == "":
-        raise CallError(
-            f"{attempts}: an owner is a value of {attempts.owner!r} that names somebody, not {owner!r}"
-        )
+        raise CallError(f"{attempts}: an owner is a value of {attempts.owner!r} that names somebody, not {owner!r}")
     check_texts(attempts, (by, owner if isinstance(owner, str) else None))
     parts = key_parts(spec, key, tenant)
     return StartRequest(attempts, owner, key, parts, when_open, columns or {}, by, now, tenant)

@@ -5,9 +5,18 @@ current holder can renew, give back or finish (P5); a row whose holder has died 
 Not promised: that an old holder has stopped working; it learns that it has lost the row when it next writes.
 """
 
-from raceproof.claims.postgres import PostgresClaims
-from raceproof.claims.redis import RedisClaims
-from raceproof.claims.request import ClaimRequest, claim_request, claims_of
-from raceproof.claims.sqlite import SqliteClaims
+from raceproof.claims.answers import Claim, DeadLettered, GivenBack, HeldClaim, Released, Renewal, Taken
+from raceproof.declare.claim_forms import ClaimColumns, TextMarker, TimestampClaim
 
-__all__ = ["ClaimRequest", "PostgresClaims", "RedisClaims", "SqliteClaims", "claim_request", "claims_of"]
+__all__ = [
+    "Claim",
+    "ClaimColumns",
+    "DeadLettered",
+    "GivenBack",
+    "HeldClaim",
+    "Released",
+    "Renewal",
+    "Taken",
+    "TextMarker",
+    "TimestampClaim",
+]

@@ -5,24 +5,16 @@ idempotency key; in mode *hold* it is tried at most once and the unknown is show
 accepted (P5). Not promised: exactly once at a receiver that does not deduplicate.
 """
 
+from raceproof.deliveries.answers import DeliveryRecorded, NotSent, PermitLost, SendPermit, SendRefused
 from raceproof.deliveries.declared import Delivery, DeliveryState, Policy
-from raceproof.deliveries.outcome import Marked, NotSent, NoTurn, Turn, TurnLost
-from raceproof.deliveries.redis import RedisDeliveries
-from raceproof.deliveries.request import TurnRequest, turn_request
-from raceproof.deliveries.sql_programs import PostgresDeliveries, SqliteDeliveries
 
 __all__ = [
     "Delivery",
+    "DeliveryRecorded",
     "DeliveryState",
-    "Marked",
-    "NoTurn",
     "NotSent",
+    "PermitLost",
     "Policy",
-    "PostgresDeliveries",
-    "RedisDeliveries",
-    "SqliteDeliveries",
-    "Turn",
-    "TurnLost",
-    "TurnRequest",
-    "turn_request",
+    "SendPermit",
+    "SendRefused",
 ]

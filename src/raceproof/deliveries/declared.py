@@ -7,10 +7,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
 
-from raceproof.errors import DeclarationError
-from raceproof.moves.request import key_text, keyed_parts
-from raceproof.quoting import identifier, qualified
-from raceproof.spec import check_seconds
+from raceproof.declare.spec import check_seconds
+from raceproof.kernel.errors import DeclarationError
+from raceproof.kernel.keys import key_text, keyed_parts
+from raceproof.kernel.quoting import identifier, qualified
 
 Policy = Literal["resend", "hold", "probe"]
 
@@ -59,9 +59,7 @@ class Delivery:
             if columns.count(column) > 1:
                 raise DeclarationError(f"delivery {self.name}: column {column!r} has two roles")
         if self.policy not in ("resend", "hold", "probe"):
-            raise DeclarationError(
-                f"delivery {self.name}: policy is resend, hold or probe, not {self.policy!r}"
-            )
+            raise DeclarationError(f"delivery {self.name}: policy is resend, hold or probe, not {self.policy!r}")
         check_seconds(f"delivery {self.name}: stale", self.stale)
 
     def __str__(self) -> str:
@@ -69,9 +67,7 @@ class Delivery:
 
     @property
     def _told(self) -> Iterable[str]:
-        return (
-            column for column in (self.state, self.holder, self.error, self.attempts) if column is not None
-        )
+        return (column for column in (self.state, self.holder, self.error, self.attempts) if column is not None)
 
     @cached_property
     def key_columns(self) -> tuple[str, ...]:
@@ -83,11 +79,11 @@ class Delivery:
         own = (self.key,) if isinstance(self.key, str) else self.key
         return keyed_parts(self, own, self.tenant, key, tenant)
 
-    def intent(self, key: Any, tenant: Any = None) -> str:
+    def idempotency_key(self, key: Any, tenant: Any = None) -> str:
         """The idempotency key of this delivery: the same for every try, whoever makes it."""
-        return self.intent_of(self.parts(key, tenant))
+        return self.idempotency_key_of(self.parts(key, tenant))
 
-    def intent_of(self, parts: tuple[Any, ...]) -> str:
+    def idempotency_key_of(self, parts: tuple[Any, ...]) -> str:
         """The same for a key that is known by its columns."""
         text = f"{self.name}\0{self.table}\0{key_text(parts)}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -24,41 +24,9 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_state, cur.rp_holder, cur.rp_since, cur.rp_doubt, changed.rp_fence, changed.rp_attempts{returned}
 FROM cur LEFT JOIN changed ON TRUE
 
--- Say how the turn has ended.
--- name: delivery.mark
-UPDATE {table} AS t
-SET {marks}
-WHERE {key_matches}
-  -- P5: only the current winner's mark is accepted; P4: its timestamp is its fence
-  AND {fence} = {$fence}
-  AND {open}
-RETURNING {fence}
-
--- A person has looked: it arrived, or it did not.
--- name: delivery.resolve
-UPDATE {table} AS t
-SET {marks}
-WHERE {key_matches}
-  AND {open}
-  -- only what nobody knows the end of
-  AND {doubt}
-RETURNING {fence}
-
 -- How the delivery stands; for the answer to a caller that lost, with a lock that waits for no writer.
 -- name: delivery.look
 SELECT {found_state}, {holder}, {since}
 FROM {table} AS t
 WHERE {key_matches}
 {lock?}
-
--- What is under way or unknown, for people who look.
--- name: delivery.list
-SELECT {found_state}, {holder}, {since}, {attempts}, {error}, {t_keys}
-FROM {table} AS t
-WHERE {open}
-  AND {begun}
-  -- before the limit: those that are under way hide none whose end nobody knows
-  AND {only_doubt?}
-  AND {tenant_matches?}
-ORDER BY {since}
-LIMIT {$limit}

@@ -1,67 +1,95 @@
--- Deliveries on Redis and Valkey: one run of this script is one decision about one row, which is a hash.
+-- Deliveries on Redis and Valkey: one run of a script is one decision about one row, which is a hash.
 --
--- Each delivery has a script of its own for each thing to do: what stands below for that, and in it these words of its
--- declaration and of the call.
---   delivering, delivered, state_column, error_column, attempts_column, patience: for how many seconds a sender counts as there
---   looked_at: the columns that a decision looks at, and seen_…: where they are in what it has found (false where there is none)
---   turn_fields: the fields of a turn that begins and their values in turn · state: the new one · returned: the columns
---   that the caller wants
+-- These names are constants of the delivery and of the call:
+--   delivering, delivered, state_column, error_column, attempts_column, stale_after: seconds after which a sender counts as gone
+--   looked_at: the columns that a decision looks at; seen_…: where they are in what it found (false where there is none)
+--   permit_fields: the fields of a permit and their values in turn · state: the new one · returned: the columns to return
 -- KEYS  1 the row
--- ARGV  what the caller gives, each by its name: by, given_fence of a mark, given_error, given_now (in seconds, instead of
+-- ARGV  what the caller gives, each by its name: by, given_fence of a record, given_error, given_now (in seconds, instead of
 --       the server's clock)
--- returns {} if the row is missing, {false, state found, holder, since} if not, and what was won otherwise: the fence, or 1 if
---         the turn is over; of a turn with more to tell {fence, in doubt, attempts, columns …}
+-- returns {} if the row is missing, {false, state found, holder, since} if the decision is no, and otherwise what was won: the
+--         fence, or 1 if the delivery is over; of a permit with more to tell {fence, in doubt, attempts, columns …}
 
--- for: all
 local row = KEYS[1]
-local seen = redis.call('HMGET', row, looked_at)
-local since, done, named = seen[1], seen[2], seen_state
-if not since and not done and not seen_key and redis.call('EXISTS', row) == 0 then return {} end
-local time = redis.call('TIME') -- if: not given_now
-local now = time[1] + time[2] / 1000000 -- if: not given_now
-local now = tonumber(given_now) -- if: given_now
--- its sender is gone; P13: also if it began later than now, by a clock that was set back since
-local began = tonumber(since or nil)
-local stale = began and (began + patience <= now or began > now + patience)
--- a try that nobody has ended: it was marked so, or its sender is gone; only a reserved one has surely sent nothing
-local doubt = named == 'uncertain' or (stale and named ~= 'reserved') -- if: state
-local doubt = stale -- if: not state
+local now = tonumber(given_now or clock())
 
--- for: begins
--- The time of a turn that begins or goes on is its fence, and later than the one before.
-local later = began and began + 0.000001 or now
--- but where the clock was set back by more than the patience, nobody could have the turn until it is there again
-if later > now + patience then later = now end
-local fence = string.format('%.6f', math.max(now, later))
+-- The row: its columns, whether its sender is gone, and whether an earlier attempt may have arrived; nothing without a row.
+local function read()
+  local seen = redis.call('HMGET', row, looked_at)
+  if not seen[1] and not seen[2] and not seen_key and redis.call('EXISTS', row) == 0 then return end
+  local began = tonumber(seen[1] or nil)
+  -- P13: the sender is also gone if it began later than now, by a clock that was set back since
+  local stale = began and (began + stale_after <= now or began > now + stale_after)
+  -- an attempt that never ended: it was recorded as uncertain, or its sender is gone and had not just reserved
+  local doubt = stale
+  if state_column then doubt = seen_state == 'uncertain' or (stale and seen_state ~= 'reserved') end
+  return seen, stale, doubt
+end
 
--- for: take
--- nobody has delivered it, nobody is at it (or has been for too long), and the policy allows another try (P7)
-local free = not done and (not since or stale or named == 'uncertain')
-free = free and not doubt -- if: hold
-if free then
+-- The answer to a caller who may not: how the delivery stands.
+local function found(seen, stale, doubt)
+  local under_way = seen[1] and (stale and 'uncertain' or 'sending')
+  local named = seen[2] and 'delivered' or doubt and 'uncertain' or seen_state or under_way or 'ready'
+  return {false, named, seen_holder, seen[1]}
+end
+
+-- The time at which a permit begins or goes on is its fence (P4), later than the one before.
+local function next_fence(since)
+  local began = tonumber(since or nil)
+  local later = began and began + 0.000001 or now
+  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  if later > now + stale_after then later = now end
+  return string.format('%.6f', math.max(now, later))
+end
+
+local function take()
+  local seen, stale, doubt = read()
+  if not seen then return {} end
+  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  local free = not seen[2] and (not seen[1] or stale or seen_state == 'uncertain')
+  if hold then free = free and not doubt end
+  if not free then return found(seen, stale, doubt) end
+  local fence, attempts = next_fence(seen[1]), false
   -- what can fail comes first, for a script that fails half-way is not undone
-  local attempts = redis.call('HINCRBY', row, attempts_column, 1) -- if: attempts
-  redis.call('HSET', row, turn_fields)
-  if not doubt then return fence end -- if: not attempts returning
-  return {fence, doubt and 1 or 0, told_attempts, unpack(redis.call('HMGET', row, returned))} -- if: returning
-  return {fence, doubt and 1 or 0, told_attempts} -- if: not returning
+  if attempts_column then attempts = redis.call('HINCRBY', row, attempts_column, 1) end
+  redis.call('HSET', row, permit_fields)
+  if returning then return {fence, doubt and 1 or 0, attempts, unpack(redis.call('HMGET', row, returned))} end
+  if not attempts and not doubt then return fence end
+  return {fence, doubt and 1 or 0, attempts}
 end
--- for: mark
--- P5: only the current winner's mark is accepted; P4: its timestamp is its fence
-local accepted = since == given_fence
--- for: resolve
-local accepted = doubt
--- for: mark resolve
-if accepted and not done then
-  redis.call('HSET', row, delivering, fence) -- if: sending
-  redis.call('HSET', row, delivered, string.format('%.6f', now)) -- if: delivered
-  redis.call('HDEL', row, delivering) -- if: over
-  redis.call('HSET', row, error_column, given_error) -- if: error given_error not sending
-  redis.call('HDEL', row, error_column) -- if: error not sending given_error
-  redis.call('HSET', row, state_column, state) -- if: state
-  return fence -- if: sending
-  return 1 -- if: not sending
+
+-- Records how the attempt ended, or, at the state 'sending', that it goes on; returns its fence, or 1 if it is over.
+local function record(seen)
+  local fence = 1
+  if sending then
+    fence = next_fence(seen[1])
+    redis.call('HSET', row, delivering, fence)
+  end
+  if arrived then redis.call('HSET', row, delivered, string.format('%.6f', now)) end
+  if over then redis.call('HDEL', row, delivering) end
+  if error_column and given_error and not sending then redis.call('HSET', row, error_column, given_error) end
+  if error_column and not given_error and not sending then redis.call('HDEL', row, error_column) end
+  if state_column then redis.call('HSET', row, state_column, state) end
+  return fence
 end
--- for: all
-local found = done and 'delivered' or doubt and 'uncertain' or named or since and (stale and 'uncertain' or 'sending')
-return {false, found or 'ready', seen_holder, since}
+
+local function mark()
+  local seen, stale, doubt = read()
+  if not seen then return {} end
+  -- P5: only the current sender's record is accepted; P4: its timestamp is its fence
+  if seen[1] ~= given_fence or seen[2] then return found(seen, stale, doubt) end
+  return record(seen)
+end
+
+local function resolve()
+  local seen, stale, doubt = read()
+  if not seen then return {} end
+  -- only what nobody knows the outcome of
+  if not doubt or seen[2] then return found(seen, stale, doubt) end
+  return record(seen)
+end
+
+local function look()
+  local seen, stale, doubt = read()
+  return seen and found(seen, stale, doubt) or {}
+end

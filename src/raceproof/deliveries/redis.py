@@ -1,103 +1,63 @@
-"""Deliveries on Redis and Valkey: a delivery has one script, and each call runs it once; see `redis.lua`."""
+"""Deliveries on Redis and Valkey: each decision is one run of a script; see `redis.lua` beside this file."""
 
-import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from raceproof.deliveries import answer
 from raceproof.deliveries.declared import Delivery, DeliveryState
-from raceproof.deliveries.outcome import MarkAnswer, Marked, Turn, TurnAnswer
-from raceproof.deliveries.request import TurnRequest
-from raceproof.errors import CallError
-from raceproof.lua import Expression, arguments, in_turn, script
-from raceproof.moves.redis import RedisMoves
-from raceproof.moves.redis_texts import text_of
-from raceproof.moves.request import key_text
-from raceproof.outcome import Missing, Unknown
-from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, source
+from raceproof.deliveries.program import DeliveryPrograms, Found, Won
+from raceproof.deliveries.reading import RedisDeliveryReading
+from raceproof.deliveries.request import SendRequest
+from raceproof.kernel.keys import key_text
+from raceproof.kernel.lua import Expression, arguments, in_turn, script
+from raceproof.kernel.redis import RedisDialect, Scripts, seconds_of, text_of
+from raceproof.kernel.statement import Program, Statement
 
-SCRIPT = source("raceproof.deliveries", "redis.lua")
+FILES = (("raceproof.kernel", "counting.lua"), ("raceproof.deliveries", "redis.lua"))
 _NAMES = {action: f"delivery.{action}" for action in ("take", "mark", "resolve", "look")}
 
 
-class RedisDeliveries:
-    """The programs of deliveries, with the scripts that they have rendered so far."""
+class RedisDeliveries(RedisDeliveryReading, DeliveryPrograms):
+    """The programs of deliveries."""
 
-    def __init__(self, moves: RedisMoves) -> None:
-        self._moves = moves
-        self._scripts: dict[tuple[Any, ...], str] = {}
+    def __init__(self, dialect: RedisDialect) -> None:
+        self._dialect = dialect
 
-    def take(self, request: TurnRequest) -> Program[TurnAnswer]:
-        """Take the turn to send, or learn who has it."""
+    def _taken(self, request: SendRequest) -> Program[Won | Found | None]:
         delivery = request.delivery
-        deadline = time.monotonic() + delivery.stale
         given = {"by": request.by} if delivery.holder else {}
-        try:
-            row = yield self._script(
-                "take", delivery, request.parts, request.state, given, request.now, request.returning
-            )
-        except AcknowledgementLost as error:
-            return Unknown(request.key, delivery, None, error.__cause__ or error)
-        if not row:
-            return Missing(request.key, delivery)
+        row: Any = yield self._script(
+            "take", delivery, request.parts, request.state, given, request.now, request.returning
+        )
         if not isinstance(row, list):
-            return answer.turn(request, text_of(row), None, False, None, deadline)
-        fence, *told = map(text_of, row)
+            return Won(text_of(row))
+        fence, *found = map(text_of, row or (None,))
         if fence is None:
-            return answer.no_turn(request, *told)
-        doubt, attempts, *columns = told
-        return answer.turn(request, fence, attempts, doubt, columns or None, deadline)
+            return Found(*found) if found else None
+        doubt, attempts, *columns = found
+        return Won(fence, doubt, attempts, columns)
 
-    def mark(
-        self, turn: Turn, state: DeliveryState, error: str | None, now: datetime | None
-    ) -> Program[MarkAnswer | Turn]:
-        """Say how the turn has ended; or, with SENDING, that it goes on."""
-        deadline = time.monotonic() + turn.move.stale
-        given = {"given_fence": turn.fence}
-        if error:
-            given["given_error"] = error
-        try:
-            row = yield self._script("mark", turn.move, turn.parts, state, given, now)
-        except AcknowledgementLost as lost:
-            return Unknown(turn.key, turn.move, None, lost.__cause__ or lost)
-        if not row:
-            return Missing(turn.key, turn.move)
-        if isinstance(row, list):
-            return answer.lost(turn, text_of(row[1]), text_of(row[2]))
-        if state is DeliveryState.SENDING:
-            return replace(turn, fence=text_of(row), state=state, deadline=deadline)
-        return Marked(turn.key, turn.move, state)
+    def _recorded(
+        self,
+        action: str,
+        delivery: Delivery,
+        parts: tuple[Any, ...],
+        state: DeliveryState,
+        values: Mapping[str, Any],
+    ) -> Program[Won | Found | None]:
+        given = {"given_fence": values["fence"]} if action == "mark" else {}
+        if values["error"]:
+            given["given_error"] = values["error"]
+        row: Any = yield self._script(action, delivery, parts, state, given, values["now"])
+        if not isinstance(row, list):
+            return Won(text_of(row))
+        return Found(*map(text_of, row[1:])) if row else None
 
-    def resolve(self, request: TurnRequest, state: DeliveryState, error: str | None) -> Program[Any]:
-        """End what nobody knows the end of, after somebody has looked."""
-        given = {"given_error": error} if error else {}
-        try:
-            row = yield self._script("resolve", request.delivery, request.parts, state, given, request.now)
-        except AcknowledgementLost as lost:
-            return Unknown(request.key, request.delivery, None, lost.__cause__ or lost)
-        if not row:
-            return Missing(request.key, request.delivery)
-        if isinstance(row, list):
-            return answer.no_turn(request, *map(text_of, row[1:]))
-        return Marked(request.key, request.delivery, state)
-
-    def look(self, request: TurnRequest) -> Program[str | None]:
-        """How the delivery stands, in one word; None if there is no such row. Nothing is written."""
-        # the script without anything to do says what it has found
-        row = yield self._script(
-            "look", request.delivery, request.parts, DeliveryState.READY, {}, request.now
-        )
+    def look(self, request: SendRequest) -> Program[str | None]:
+        """How the delivery stands, in one word; None if there is no such row."""
+        state = DeliveryState.READY
+        row: Any = yield self._script("look", request.delivery, request.parts, state, {}, request.now)
         return str(text_of(row[1])) if row else None
-
-    def listed(
-        self, delivery: Delivery, limit: int, tenant: Any, now: datetime | None, uncertain: bool = False
-    ) -> Program[Rows]:
-        raise CallError(
-            f"{delivery}: Redis cannot search hashes for deliveries that are under way; ask for their keys"
-        )
-        yield
 
     def _script(
         self,
@@ -110,12 +70,9 @@ class RedisDeliveries:
         returning: tuple[str, ...] = (),
     ) -> Statement:
         if now is not None:
-            given["given_now"] = f"{now.timestamp():.6f}"
-        kind = (delivery, action, state, tuple(given), returning)
-        made = self._scripts.get(kind)
-        if made is None:
-            made = self._scripts[kind] = script_of_delivery(*kind)
-        key = self._moves.row_of_text(delivery, key_text(parts))
+            given["given_now"] = seconds_of(now)
+        made = _SCRIPTS.get(delivery, action, state, tuple(given), returning)
+        key = self._dialect.row_of_text(delivery, key_text(parts))
         return Statement(_NAMES[action], made, list(given.values()), (key,))
 
 
@@ -140,31 +97,26 @@ def script_of_delivery(
     if delivery.holder:
         fields += [delivery.holder, words.get("by")]
     constants = {
+        **dict.fromkeys(("given_now", "given_fence", "given_error")),
         **words,
         **seen,
         "looked_at": in_turn(looked_at),
-        "turn_fields": in_turn(fields),
+        "permit_fields": in_turn(fields),
         "delivering": delivery.delivering,
         "delivered": delivery.delivered,
         "state": state,
         "state_column": delivery.state,
         "error_column": delivery.error,
         "attempts_column": delivery.attempts,
-        "patience": delivery.stale,
-        "told_attempts": Expression("attempts") if delivery.attempts else None,
+        "stale_after": delivery.stale,
+        "hold": delivery.policy == "hold",
+        "sending": state is DeliveryState.SENDING,
+        "arrived": state is DeliveryState.DELIVERED,
+        "over": state in (DeliveryState.DELIVERED, DeliveryState.FAILED),
+        "returning": bool(returning),
         "returned": in_turn(returning),
     }
-    wanted = {
-        action: True,
-        "begins": action == "take" or state is DeliveryState.SENDING,
-        "sending": state is DeliveryState.SENDING,
-        "delivered": state is DeliveryState.DELIVERED,
-        "over": state in (DeliveryState.DELIVERED, DeliveryState.FAILED),
-        "hold": delivery.policy == "hold",
-        "state": delivery.state,
-        "error": delivery.error,
-        "attempts": delivery.attempts,
-        "returning": returning,
-        **dict.fromkeys(given, True),
-    }
-    return script([SCRIPT], constants, [name for name, value in wanted.items() if value])
+    return script(FILES, action, constants)
+
+
+_SCRIPTS = Scripts(script_of_delivery)

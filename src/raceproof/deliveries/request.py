@@ -1,19 +1,20 @@
-"""One call of a delivery, checked before the store hears of it."""
+"""One call of a delivery: checked before the store hears of it, and the answers it can have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from raceproof.deliveries.answers import DeliveryRecorded, PermitLost, SendPermit, SendRefused
 from raceproof.deliveries.declared import Delivery, DeliveryState
-from raceproof.deliveries.outcome import Turn
-from raceproof.errors import CallError
-from raceproof.identity import default_actor
-from raceproof.moves.request import Returning, check_texts, returned_columns
+from raceproof.kernel.arguments import Returning, check_texts, returned_columns
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.identity import default_actor
+from raceproof.kernel.moment import moment
 
 
 @dataclass(slots=True)
-class TurnRequest:
+class SendRequest:
     """What is asked: which delivery, of which row, by whom."""
 
     delivery: Delivery
@@ -34,13 +35,28 @@ class TurnRequest:
             "now": self.now,
         }
 
-    def finished(self, turn: Turn) -> Turn:
-        """The turn with its row in the form that the caller asked for."""
-        named = dict(zip(self.returning, turn.row, strict=True))
-        return replace(turn, row=self.row_type(**named) if self.row_type else named)
+    # Its answers
+
+    def permit(self, fence: Any, attempt: Any, doubt: Any, row: Any, deadline: float) -> SendPermit:
+        tried = None if attempt is None else int(attempt)
+        # in doubt it is never only reserved: whoever finds it later must know that something may have been sent
+        state = DeliveryState.SENDING if doubt else self.state
+        return SendPermit(self.key, self.delivery, self.parts, fence, self.by, tried, state, bool(doubt), deadline, row)
+
+    def refused(self, state: str, holder: Any, since: Any) -> SendRefused:
+        started = None if since is None else moment(since)
+        return SendRefused(self.key, self.delivery, known_state(state), holder or None, started)
+
+    def recorded(self, state: DeliveryState) -> DeliveryRecorded:
+        return DeliveryRecorded(self.key, self.delivery, state)
+
+    def finished(self, permit: SendPermit) -> SendPermit:
+        """The permit with its row in the form that the caller asked for."""
+        named = dict(zip(self.returning, permit.row, strict=True))
+        return replace(permit, row=self.row_type(**named) if self.row_type else named)
 
 
-def turn_request(
+def send_request(
     delivery: Delivery,
     key: Any,
     *,
@@ -49,7 +65,7 @@ def turn_request(
     returning: Returning = None,
     now: datetime | None = None,
     tenant: Any = None,
-) -> TurnRequest:
+) -> SendRequest:
     """Check a call; every error here comes before anything was sent."""
     if not isinstance(delivery, Delivery):
         raise CallError(f"{delivery!r} is not a delivery; declare one with Delivery(…)")
@@ -62,17 +78,28 @@ def turn_request(
     names, row_type = ((), None) if returning is None else returned_columns(delivery, returning)
     state = DeliveryState.RESERVED if reserve else DeliveryState.SENDING
     parts = delivery.parts(key, tenant)
-    return TurnRequest(delivery, key, parts, by or default_actor(), state, names, row_type, now)
+    return SendRequest(delivery, key, parts, by or default_actor(), state, names, row_type, now)
 
 
-def mark_values(
-    turn: Turn, state: DeliveryState, error: str | None, now: datetime | None
+def record_values(
+    permit: SendPermit, state: DeliveryState, error: str | None, now: datetime | None
 ) -> Mapping[str, Any]:
-    found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(turn.parts)}
+    found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(permit.parts)}
     return found | {
-        "fence": turn.fence,
+        "fence": permit.fence,
         "state": str(state),
         "error": error,
         "now": now,
-        "stale": turn.move.stale,
+        "stale": permit.declared.stale,
     }
+
+
+def permit_lost(permit: SendPermit, state: str, holder: Any) -> PermitLost:
+    return PermitLost(permit.key, permit.declared, known_state(state), holder or None)
+
+
+def known_state(text: str) -> DeliveryState:
+    try:
+        return DeliveryState(text)
+    except ValueError:
+        return DeliveryState.UNCERTAIN

@@ -1,122 +1,66 @@
-"""The slots of deliveries that PostgreSQL's and SQLite's texts have in common."""
+"""Deliveries on SQL databases: each decision is one statement, on the row as it is after the lock."""
 
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from raceproof.deliveries import slots
 from raceproof.deliveries.declared import Delivery, DeliveryState
-from raceproof.moves.form_sql import later
-from raceproof.moves.sql import column_list
-from raceproof.moves.words import Words
-from raceproof.quoting import identifier, literal, parameter, qualified
-from raceproof.statement import lines
-
-_RESERVED = literal(DeliveryState.RESERVED)
-_SENDING = literal(DeliveryState.SENDING)
-_UNCERTAIN = literal(DeliveryState.UNCERTAIN)
+from raceproof.deliveries.program import DeliveryPrograms, Found, Won
+from raceproof.deliveries.reading import SqlDeliveryReading
+from raceproof.deliveries.request import SendRequest
+from raceproof.kernel.answers import Missing
+from raceproof.kernel.statement import Prepared, Program
 
 
-def slots(delivery: Delivery, words: Words, now: str, returning: tuple[str, ...] = ()) -> dict[str, str]:
-    """Everything but the marks."""
-    delivering = f"t.{identifier(delivery.delivering)}"
-    ahead = _ahead(delivery, words, now)
-    # its sender is gone; P13: also if the clock was set back since it began
-    stale = f"({words.plus(delivering, parameter('stale'))} <= {now} OR {ahead})"
-    state = f"t.{identifier(delivery.state)}" if delivery.state else ""
-    keys = [identifier(column) for column in delivery.key_columns]
-    doubt = _doubt(delivery, stale)
-    free = f"({delivering} IS NULL OR {stale})"
-    if state:
-        free = f"({delivering} IS NULL OR {stale} OR {state} = {_UNCERTAIN})"
-    return {
-        "table": qualified(delivery.table),
-        "key_matches": lines((f"t.{key} = {parameter(f'key_{i}')}" for i, key in enumerate(keys)), " AND"),
-        "tenant_matches": f"t.{identifier(delivery.tenant)} = {parameter('key_0')}"
-        if delivery.tenant
-        else "",
-        "keys": ", ".join(f"t.{key} AS rp_key_{i}" for i, key in enumerate(keys)),
-        "t_keys": ", ".join(f"t.{key}" for key in keys),
-        "t_is_cur": " AND ".join(f"t.{key} = cur.rp_key_{i}" for i, key in enumerate(keys)),
-        "open": f"t.{identifier(delivery.delivered)} IS NULL",
-        "begun": f"({delivering} IS NOT NULL OR {state} = {_UNCERTAIN})"
-        if state
-        else f"{delivering} IS NOT NULL",
-        "free": free,
-        # P7: in mode hold it is tried at most once, unless it is known that nothing was sent
-        "policy": f"NOT {doubt}" if delivery.policy == "hold" else "TRUE",
-        "doubt": doubt,
-        "found_state": _found_state(delivery, stale),
-        "since": delivering,
-        "fence": delivering,
-        "holder": f"t.{identifier(delivery.holder)}" if delivery.holder else "NULL",
-        "error": f"t.{identifier(delivery.error)}" if delivery.error else "NULL",
-        "attempts": f"t.{identifier(delivery.attempts)}" if delivery.attempts else "NULL",
-        "take": lines(_take(delivery, words, now, doubt, ahead), ","),
-        "returning": column_list(returning, "t."),
-        "returned": column_list(returning, "changed."),
-        "bare_returning": "".join(", " + identifier(name, "`") for name in returning),
-        "bare_fence": identifier(delivery.delivering, "`"),
-        "bare_attempts": identifier(delivery.attempts, "`") if delivery.attempts else "NULL",
-        "delivered": identifier(delivery.delivered),
-        "lock": "",
-    }
+class SqlDeliveries(SqlDeliveryReading, DeliveryPrograms):
+    """The programs of deliveries."""
 
+    def _taken(self, request: SendRequest) -> Program[Won | Found | None]:
+        text = self.text("delivery.take", request.delivery, request.now, returning=request.returning)
+        # P7: a conflict with another decision is no reason to give up
+        rows = yield from self.dialect.retried(text.bind(self.dialect.bound(request.values())))
+        if not rows:
+            return None
+        state, holder, since, doubt, fence, attempts, *row = rows[0]
+        return Found(state, holder, since) if fence is None else Won(fence, doubt, attempts, row)
 
-def _doubt(delivery: Delivery, stale: str) -> str:
-    """A try that nobody has ended: it was marked so, or its sender is gone; only a reserved one has surely sent nothing."""
-    doubt = f"t.{identifier(delivery.delivering)} IS NOT NULL AND {stale}"
-    if delivery.state:
-        state = f"t.{identifier(delivery.state)}"
-        # a row that was begun before it had this column says nothing
-        doubt = f"{state} = {_UNCERTAIN} OR ({stale} AND ({state} IS NULL OR {state} <> {_RESERVED}))"
-    return f"COALESCE({doubt}, FALSE)"
+    def _recorded(
+        self,
+        action: str,
+        delivery: Delivery,
+        parts: tuple[Any, ...],
+        state: DeliveryState,
+        values: Mapping[str, Any],
+    ) -> Program[Won | Found | None]:
+        bound, now = self.dialect.bound(values), values["now"]
+        rows = yield from self.dialect.retried(self.text(f"delivery.{action}", delivery, now, state).bind(bound))
+        if rows:
+            return Won(rows[0][0])
+        # an answer may not be given before the commit it rests on is replicated, so the row is locked
+        found = yield self.text("delivery.look", delivery, now, lock=True).bind(bound)
+        return Found(*found[0][:3]) if found else None
 
+    def _missing(self, request: SendRequest) -> Program[Missing[Any]]:
+        delivery = request.delivery
+        yield from self.dialect.not_found(delivery, delivery.table, delivery.key_columns, request.parts)
+        return Missing(request.key, delivery)
 
-def _found_state(delivery: Delivery, stale: str) -> str:
-    """The state in words, also where the table has only two timestamps."""
-    cases = [f"WHEN t.{identifier(delivery.delivered)} IS NOT NULL THEN {literal(DeliveryState.DELIVERED)}"]
-    delivering = f"t.{identifier(delivery.delivering)}"
-    if delivery.state:
-        state = f"t.{identifier(delivery.state)}"
-        cases.append(f"WHEN {_doubt(delivery, stale)} THEN {_UNCERTAIN}")
-        cases.append(f"WHEN {state} IS NOT NULL THEN {state}")
-    cases.append(f"WHEN {stale} THEN {_UNCERTAIN}")
-    cases.append(f"WHEN {delivering} IS NOT NULL THEN {_SENDING}")
-    return "CASE " + " ".join(cases) + f" ELSE {literal(DeliveryState.READY)} END"
+    def text(
+        self,
+        name: str,
+        delivery: Delivery,
+        now: datetime | None = None,
+        state: DeliveryState | None = None,
+        returning: tuple[str, ...] = (),
+        lock: bool = False,
+    ) -> Prepared:
+        """A statement; `state` is what it records."""
 
+        def made() -> dict[str, str]:
+            clock = self.dialect.now(now)
+            found = slots.of_delivery(delivery, self.dialect, clock, returning)
+            recorded = slots.marks(delivery, self.dialect, clock, state) if state else ""
+            return found | {"marks": recorded, "lock": self.dialect.share_lock if lock else ""}
 
-def _ahead(delivery: Delivery, words: Words, now: str) -> str:
-    """It began later than now: the clock was set back since."""
-    return f"t.{identifier(delivery.delivering)} > {words.plus(now, parameter('stale'))}"
-
-
-def _take(delivery: Delivery, words: Words, now: str, doubt: str, ahead: str) -> list[str]:
-    column = identifier(delivery.delivering)
-    written = [f"{column} = {later(column, ahead, words, now)}"]
-    if delivery.state:
-        state = identifier(delivery.state)
-        # P7: who only reserves has sent nothing, but the one before may have; the column is named for its type
-        kept = f"CASE WHEN {doubt} THEN {_SENDING} WHEN FALSE THEN t.{state} ELSE {parameter('state')} END"
-        written.append(f"{state} = {kept}")
-    if delivery.holder:
-        written.append(f"{identifier(delivery.holder)} = {parameter('by')}")
-    if delivery.attempts:
-        count = identifier(delivery.attempts)
-        written.append(f"{count} = COALESCE(t.{count}, 0) + 1")
-    return written
-
-
-def marks(delivery: Delivery, words: Words, now: str, state: DeliveryState) -> str:
-    """What the end of a turn writes; only an unknown end keeps the timestamp, for it is not over."""
-    written = []
-    column = identifier(delivery.delivering)
-    if state is DeliveryState.DELIVERED:
-        written.append(f"{identifier(delivery.delivered)} = {now}")
-    if state in (DeliveryState.DELIVERED, DeliveryState.FAILED):
-        written.append(f"{column} = NULL")
-    elif state is DeliveryState.SENDING:
-        # a renewal, or the step from reserved to sending: the turn begins anew
-        written.append(f"{column} = {later(column, _ahead(delivery, words, now), words, now)}")
-    else:
-        written.append(f"{column} = t.{column}")
-    if delivery.state:
-        written.append(f"{identifier(delivery.state)} = {literal(state)}")
-    if delivery.error and state is not DeliveryState.SENDING:
-        written.append(f"{identifier(delivery.error)} = {parameter('error')}")
-    return lines(written, ",")
+        return self.texts.get(name, (delivery, now is None, state, returning, lock), made)

@@ -20,36 +20,4 @@ WHERE {key_matches}
   AND {open}
   AND {free}
   AND {policy}
-RETURNING +{bare_fence}, {bare_attempts}{bare_returning}
-
--- Say how the turn has ended.
--- name: delivery.mark
-UPDATE {table} AS t
-SET {marks}
-WHERE {key_matches}
-  -- P5: only the current winner's mark is accepted; P4: its timestamp is its fence
-  AND {fence} = {$fence}
-  AND {open}
-RETURNING +{bare_fence}
-
--- A person has looked: it arrived, or it did not.
--- name: delivery.resolve
-UPDATE {table} AS t
-SET {marks}
-WHERE {key_matches}
-  AND {open}
-  -- only what nobody knows the end of
-  AND {doubt}
-RETURNING +{bare_fence}
-
--- What is under way or unknown, for people who look.
--- name: delivery.list
-SELECT {found_state}, {holder}, {since}, {attempts}, {error}, {t_keys}
-FROM {table} AS t
-WHERE {open}
-  AND {begun}
-  -- before the limit: those that are under way hide none whose end nobody knows
-  AND {only_doubt?}
-  AND {tenant_matches?}
-ORDER BY {since}
-LIMIT {$limit}
+RETURNING {written_fence}, {written_attempts}{written_returning}

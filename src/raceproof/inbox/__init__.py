@@ -4,9 +4,8 @@ Promise: when `receive` returns, the event is durable; the same event id is work
 Not promised: order between events that arrive at the same time; events that were never answered.
 """
 
+from raceproof.inbox.answers import Received
+from raceproof.inbox.arrival import Arrival
 from raceproof.inbox.declared import Inbox
-from raceproof.inbox.outcome import Received
-from raceproof.inbox.redis import RedisInbox
-from raceproof.inbox.sql_programs import PostgresInbox, SqliteInbox, inbox_ddl, inbox_statements
 
-__all__ = ["Inbox", "PostgresInbox", "Received", "RedisInbox", "SqliteInbox", "inbox_ddl", "inbox_statements"]
+__all__ = ["Arrival", "Inbox", "Received"]

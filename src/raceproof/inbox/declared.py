@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from raceproof.declaration import spec_from_dict
-from raceproof.errors import DeclarationError
-from raceproof.spec import Backoff, Claimable, Move, Spec, check_seconds, is_count
+from raceproof.declare.build import spec_from_dict
+from raceproof.declare.spec import Backoff, Claimable, Move, Spec, check_seconds, is_count
+from raceproof.kernel.errors import DeclarationError
 
 _DAY = 86400.0
 
@@ -31,11 +31,9 @@ class Inbox:
         check_seconds(f"{self}: keep", self.keep)
         check_seconds(f"{self}: lease", self.lease)
         if not is_count(self.attempts):
-            raise DeclarationError(
-                f"{self}: attempts={self.attempts!r} is not a number of tries; give 1 or more"
-            )
+            raise DeclarationError(f"{self}: attempts={self.attempts!r} is not a number of tries; give 1 or more")
         if not isinstance(self.backoff, Backoff):
-            raise DeclarationError(f"{self}: backoff={self.backoff!r} is not Backoff(first, most)")
+            raise DeclarationError(f"{self}: backoff={self.backoff!r} is not Backoff(first, max_delay)")
         _ = self.lifecycle  # what else cannot work is told now, not at the first call
 
     @cached_property
@@ -57,15 +55,15 @@ class Inbox:
                     "work": {
                         "move": "begin",
                         "back": "retry",
-                        "exhausted": "give_up",
+                        "dead_letter": "give_up",
                         "lease": self.lease,
                         "raw": ["body"],
                         "order_by": ["id"],
-                        "serial": "ordering_key",
+                        "ordering_key": "ordering_key",
                         "attempts": "attempts",
-                        "cap": self.attempts,
-                        "after": "rests_until",
-                        "backoff": [self.backoff.first, self.backoff.most],
+                        "max_attempts": self.attempts,
+                        "not_before": "rests_until",
+                        "backoff": [self.backoff.first, self.backoff.max_delay],
                     }
                 },
                 "expires": [self.keep, self.keep],

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from raceproof.errors import DeclarationError
-from raceproof.quoting import literal, qualified
-from raceproof.spec import check_seconds
+from raceproof.declare.spec import check_seconds
+from raceproof.kernel.errors import DeclarationError
+from raceproof.kernel.quoting import literal, qualified
 
 
 @dataclass(frozen=True)

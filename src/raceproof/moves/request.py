@@ -1,20 +1,32 @@
-"""One call of a move, checked against its declaration before the store hears of it."""
+"""One call of a move: checked against its declaration before the store hears of it, and the answers it can have."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-from raceproof.errors import CallError
-from raceproof.identity import next_call
-from raceproof.outcome import Answer, Claim, Moved
-from raceproof.predicate import Column, Predicate, Where, predicates
-from raceproof.spec import Claimable, Move, Spec
+from raceproof.claims.answers import Claim
+from raceproof.declare.predicate import Predicate, Where, predicates
+from raceproof.declare.spec import Claimable, Move
+from raceproof.declare.statuses import text_of_status
+from raceproof.kernel.answers import Conflict, Lost, Missing, Unknown
+from raceproof.kernel.arguments import Returning, check_set, check_texts, returned_columns
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.identity import next_call
+from raceproof.kernel.keys import KeyParts, is_clean, key_parts
+from raceproof.moves.answers import Already, Answer, Moved, Refused
 
-KeyParts = tuple[Any, ...]
 _NOTHING: Mapping[str, Any] = {}
-Returning = type[Any] | Iterable[str] | None
+
+# The guards of a call as bits of one number, so that every store can say in one value which of them do not hold.
+FENCE = 1
+REVISION = 2
+FIRST_PREDICATE = 4
+
+
+def declared_guards(move: Move[Any]) -> int:
+    """The bits of the guards in the declaration; those of a call come after them."""
+    return FIRST_PREDICATE * ((1 << len(move.where)) - 1)
 
 
 @dataclass(slots=True)
@@ -77,6 +89,71 @@ class MoveRequest:
             shape = (*shape[:2], tuple([predicate.text("") for predicate in where]), *shape[3:])
         return replace(self, parts=parts, set=set, where=where, shape=shape)
 
+    # Its answers
+
+    def moved(
+        self,
+        before: str,
+        revision: Any,
+        row: Any,
+        replayed: bool = False,
+        fenced_off: str | None = None,
+    ) -> Answer[Any, Any]:
+        status = self.move.lifecycle.status_of.get(before, before)
+        return Moved(self.key, self.move, status, revision, row, replayed, fenced_off)
+
+    def moved_row(self, before: str, revision: Any, returned: Sequence[Any]) -> Answer[Any, Any]:
+        """The same with what the statement returned: who held the row, if the move ends a claim, and the wanted columns."""
+        if not self.ended:
+            return self.moved(before, revision, returned or None)
+        return self.moved(before, revision, returned[1:] or None, fenced_off=returned[0])
+
+    def not_moved(self, before: str, revision: Any, fence: Any, unmet: int, by: str | None = None) -> Answer[Any, Any]:
+        """Why the row did not move.
+
+        What the caller asked of the row comes before `Already`: it may be an authorization or an optimistic lock. A holder
+        gets `Already` only if the row still carries its fence, so it moved the row itself. Declared guards do not count at
+        the target, because the move itself may have made them false.
+        """
+        move = self.move
+        member = move.lifecycle.status_of.get(before, before)
+        status = text_of_status(member)
+        if unmet & FENCE:
+            return Lost(self.key, move, member, fence, revision, by)
+        asked = unmet & ~declared_guards(move)
+        if status == move.target and not asked:
+            return Already(self.key, move, revision, by)
+        if status not in move.sources:
+            unmet = asked
+        return Refused(self.key, move, member, revision, self._unmet_names(unmet), by)
+
+    def _unmet_names(self, unmet: int) -> tuple[str, ...]:
+        """The guards that do not hold, in words."""
+        names = [f"revision = {self.revision}"] if unmet & REVISION else []
+        names += [str(one) for i, one in enumerate(self.where) if unmet & FIRST_PREDICATE << i]
+        return tuple(names)
+
+    def missing(self) -> Answer[Any, Any]:
+        return Missing(self.key, self.move)
+
+    def unknown(self, error: BaseException) -> Answer[Any, Any]:
+        return Unknown(self.key, self.move, self.call, error.__cause__ or error)
+
+    def conflict(self, error: BaseException) -> Answer[Any, Any]:
+        return Conflict(self.key, self.move, error.__cause__ or error)
+
+    def again(self, first: Answer[Any, Any]) -> Answer[Any, Any] | None:
+        """The answer for a key that a bulk names a second time: what a second call right after the first would get.
+
+        None if only the store can say: the move may have made false what the caller asked of the row.
+        """
+        if not isinstance(first, Moved):
+            return first
+        guarded = self.revision is not None or len(self.where) > len(self.move.where)
+        if guarded or self.fence_column in self.clears:
+            return None
+        return Already(self.key, self.move, first.revision, self.by)
+
     def finished(self, answer: "Answer[Any, Any]") -> "Answer[Any, Any]":
         """The answer with the returned columns in the form that the caller asked for."""
         if not isinstance(answer, Moved) or answer.row is None:
@@ -106,9 +183,7 @@ def request(
 ) -> MoveRequest:
     """Check a call; every error here comes before anything was sent."""
     if isinstance(move, Claimable):
-        raise CallError(
-            f"{move} is a claim, and this takes a move; its moves are {', '.join(move.lifecycle.moves)}"
-        )
+        raise CallError(f"{move} is a claim, and this takes a move; its moves are {', '.join(move.lifecycle.moves)}")
     if not isinstance(move, Move):
         raise CallError(f"{move!r} is not a move; pass one that a lifecycle declares, as in Command.ack")
     spec = move.lifecycle
@@ -162,7 +237,7 @@ def request(
     return MoveRequest(
         move,
         key,
-        (key,) if type(key) is str and spec.plain_key and _clean(key) else key_parts(spec, key, tenant),
+        (key,) if type(key) is str and spec.plain_key and is_clean(key) else key_parts(spec, key, tenant),
         set or _NOTHING,
         where,
         by,
@@ -186,30 +261,18 @@ def of_claims(first: MoveRequest, claims: Sequence[Claim[Any, Any]]) -> list[Mov
     """A request for each of many claims of one kind, like the first."""
     spec = first.move.lifecycle
     plain = spec.plain_key
-    return [
-        first.of_claim(one, (one.key,) if plain else key_parts(spec, one.key, one.tenant)) for one in claims
-    ]
+    return [first.of_claim(one, (one.key,) if plain else key_parts(spec, one.key, one.tenant)) for one in claims]
 
 
 def _own_claimable(move: Move[Any], claim: Claim[Any, Any]) -> Claimable[Any]:
     """What the claim is of, in the lifecycle of the move; a claim that was pickled or copied may bring another object."""
-    spec, of = move.lifecycle, claim.move
+    spec, of = move.lifecycle, claim.declared
     if of.lifecycle is spec:
         return of
     found = spec.claims.get(of.name)
     if found is None or not found.means(of):
         raise CallError(f"{move}: this claim is of {of}, which belongs to another lifecycle")
     return found
-
-
-def check_set(asked: object, columns: Mapping[str, Any]) -> None:
-    """A value is a parameter of the statement: an expression would reach the driver as an object it does not know."""
-    for column, value in columns.items():
-        if isinstance(value, Predicate | Column):
-            raise CallError(
-                f"{asked}: {column!r} takes a value, not the expression {value}; compute the value first, "
-                "or pass the expression as a guard in where="
-            )
 
 
 def _of_claim(
@@ -220,86 +283,9 @@ def _of_claim(
         raise CallError(f"{move}: a claim brings its own fence; leave fence= out")
     if claim.fence is None:
         raise CallError(f"{move}: {claim!r} has no fence, so no store has given it")
-    form = claim.move.form
+    form = claim.declared.form
     clears: tuple[str, ...] = ()
-    if move.target not in claim.move.held:
+    if move.target not in claim.declared.held:
         written = (*move.stamp, *(set or ()))
         clears = tuple([column for column in form.cleared if column not in written])
     return claim.fence, form.fence_column, clears, tenant if claim.tenant is None else claim.tenant
-
-
-def check_texts(move: object, texts: Iterable[Any]) -> None:
-    for text in texts:
-        if text is not None and (not isinstance(text, str) or not _clean(text)):
-            raise CallError(f"{move}: by=, reason= and call= are valid texts without NUL, not {text!r}")
-
-
-_SCALARS = (str, int, UUID)
-
-
-def key_parts(spec: Spec[Any], key: Any, tenant: Any) -> KeyParts:
-    """A key as one value for each key column, the tenant first."""
-    return keyed_parts(spec, spec.key, spec.tenant, key, tenant)
-
-
-def all_key_parts(spec: Spec[Any], keys: Iterable[Any], tenant: Any) -> list[KeyParts]:
-    """The same for many keys."""
-    keys = list(keys)
-    if spec.plain_key and set(map(type, keys)) == {int}:
-        return list(zip(keys, strict=True))  # nothing about a number needs a look
-    return [key_parts(spec, key, tenant) for key in keys]
-
-
-def keyed_parts(
-    asked: object, columns: tuple[str, ...], tenants: str | None, key: Any, tenant: Any
-) -> KeyParts:
-    """The same for anything that finds its rows by these columns."""
-    if not tenants and len(columns) == 1 and (type(key) is int or (type(key) is str and _clean(key))):
-        return (key,)  # the usual case, told at once
-    parts: KeyParts = key if isinstance(key, tuple) else (key,)
-    if len(parts) != len(columns):
-        expected = columns[0] if len(columns) == 1 else "a tuple (" + ", ".join(columns) + ")"
-        raise CallError(f"{asked}: a key is {expected}, not {key!r}")
-    if tenants:
-        if tenant is None:
-            raise CallError(f"{asked} has a tenant column: say whose rows with bind(…, tenant=…)")
-        parts = (tenant, *parts)
-    for part in parts:
-        if not isinstance(part, _SCALARS) or isinstance(part, bool):
-            raise CallError(f"{asked}: a key is text, int or UUID, or a tuple of these, not {key!r}")
-        if isinstance(part, str) and not _clean(part):
-            raise CallError(f"{asked}: a key is valid Unicode without NUL, not {key!r}")
-    return parts
-
-
-def _clean(text: str) -> bool:
-    """Whether a text is valid Unicode without NUL; half a surrogate pair is not."""
-    if "\0" in text:
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def key_text(parts: KeyParts) -> str:
-    """A key as one text, as it stands in the history and in Redis: parts joined by a colon, escaped so none can collide."""
-    if len(parts) == 1:
-        return str(parts[0])
-    return ":".join(str(part).replace("%", "%25").replace(":", "%3A") for part in parts)
-
-
-def returned_columns(
-    move: object, returning: type[Any] | Iterable[str]
-) -> tuple[tuple[str, ...], type[Any] | None]:
-    if isinstance(returning, type):
-        if not is_dataclass(returning):
-            raise CallError(f"{move}: returning= takes a dataclass or names of columns, not {returning!r}")
-        return tuple(one.name for one in fields(returning) if one.init), returning
-    names = (returning,) if isinstance(returning, str) else tuple(returning)
-    if not names:
-        raise CallError(f"{move}: returning= names no column")
-    return names, None

@@ -1,13 +1,6 @@
-"""The tables and indexes that the library needs, as DDL for the user to run. Nothing here is ever run behind their back."""
+"""The tables, columns, indexes and triggers that the library needs, as DDL for the user to run; it never runs any itself."""
 
-from raceproof.schema.history import Dialect, history_columns, history_ddl, history_statements
-from raceproof.schema.indexes import attempt_index_ddl, claim_index_ddl
+from raceproof.schema.ddl import backfill, ddl
+from raceproof.schema.tables import Dialect
 
-__all__ = [
-    "Dialect",
-    "attempt_index_ddl",
-    "claim_index_ddl",
-    "history_columns",
-    "history_ddl",
-    "history_statements",
-]
+__all__ = ["Dialect", "backfill", "ddl"]

@@ -1,4 +1,4 @@
-"""The indexes that claims and attempts want, as DDL for the user to run.
+"""The indexes that claims and attempts need.
 
 On PostgreSQL an index for a claim is made CONCURRENTLY, which holds up no writer but cannot be done inside a transaction.
 Migrations usually run in one: there, `raceproof.ddl` leaves that word out.
@@ -9,39 +9,33 @@ from collections.abc import Sequence
 from typing import Any
 
 from raceproof.attempts import Attempts
-from raceproof.claims import sql
-from raceproof.moves.sql import declared
-from raceproof.quoting import identifier, qualified, split_qualified
-from raceproof.schema.history import Dialect
-from raceproof.spec import Claimable
-from raceproof.statement import need_sql, templates
+from raceproof.claims.slots import ordered
+from raceproof.declare.spec import Claimable
+from raceproof.kernel.dialect import listed
+from raceproof.kernel.dialects import sql_dialect
+from raceproof.kernel.quoting import identifier, qualified, split_qualified
+from raceproof.kernel.statement import templates
+from raceproof.schema.tables import Dialect
 
 _LONGEST = 63  # bytes: PostgreSQL cuts a longer name, and two of them could become one
 
 
-def claim_index_ddl(claim: Claimable[Any], dialect: Dialect) -> str:
-    """The index that finds rows to claim, and, for a serial claim, the one that finds the rows before them."""
-    return "\n".join(claim_indexes(claim, dialect).values())
-
-
-def attempt_index_ddl(attempts: Attempts, dialect: Dialect) -> str:
-    """The unique index by which an owner has one open attempt at most, also for those who do not ask us."""
-    need_sql(dialect)
+def attempt_index(attempts: Attempts, dialect: Dialect) -> str:
+    """The unique index with which an owner has at most one open attempt, even for writers that do not use the library."""
     spec = attempts.lifecycle
     slots = {
-        **declared(spec),
+        **sql_dialect(dialect).row(spec),
         **_names(spec.table, ("one_open",), dialect),
         "owner_columns": ", ".join(map(identifier, attempts.owner_columns)),
-        "open": sql.statuses(attempts.open),
+        "open": listed(attempts.open),
     }
-    return templates("raceproof.attempts", f"{dialect}.sql")["attempt.index"].prepare(slots, "dollar").text
+    return templates("raceproof.schema", f"{dialect}.sql")["attempt.index"].prepare(slots, "dollar").text
 
 
 def claim_indexes(claim: Claimable[Any], dialect: Dialect, concurrently: bool = True) -> dict[str, str]:
-    """The same one by one: `search`, and `line` for a serial claim."""
-    need_sql(dialect)
+    """The index that finds rows to claim (`search`); with an ordering key, also the one that finds earlier rows (`line`)."""
     found = {"search": _claim_index(claim, dialect, (claim.name,), search_columns(claim), concurrently)}
-    if claim.serial is not None:
+    if claim.ordering_key is not None:
         line = line_columns(claim)
         found["line"] = _claim_index(claim, dialect, (claim.name, "line"), line, concurrently)
     return found
@@ -57,25 +51,25 @@ def line_columns(claim: Claimable[Any]) -> list[str]:
     """By what the rows of one line are compared."""
     spec = claim.lifecycle
     ordered = [*claim.order_by, *(column for column in spec.key if column not in claim.order_by)]
-    return [*([spec.tenant] if spec.tenant else []), *([claim.serial] if claim.serial else []), *ordered]
+    return [
+        *([spec.tenant] if spec.tenant else []),
+        *([claim.ordering_key] if claim.ordering_key else []),
+        *ordered,
+    ]
 
 
 def _claim_index(
     claim: Claimable[Any], dialect: Dialect, names: Sequence[str], columns: Sequence[str], concurrently: bool
 ) -> str:
     spec = claim.lifecycle
-    listed = [
-        identifier(column.removeprefix("-")) + (" DESC" if column.startswith("-") else "")
-        for column in dict.fromkeys(columns)
-    ]
     slots = {
-        **declared(spec),
+        **sql_dialect(dialect).row(spec),
         **_names(spec.table, names, dialect),
-        "index_columns": ", ".join(listed),
+        "index_columns": ordered(tuple(dict.fromkeys(columns))),
         "concurrently": " CONCURRENTLY" if concurrently else "",
-        "open": sql.statuses(claim.open),
+        "open": listed(claim.open),
     }
-    return templates("raceproof.claims", f"{dialect}.sql")["claim.index"].prepare(slots, "dollar").text
+    return templates("raceproof.schema", f"{dialect}.sql")["claim.index"].prepare(slots, "dollar").text
 
 
 def _names(table: str, parts: Sequence[str], dialect: Dialect) -> dict[str, str]:

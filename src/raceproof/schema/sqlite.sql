@@ -17,42 +17,70 @@ CREATE TABLE IF NOT EXISTS {history} (
 -- name: history.index
 CREATE INDEX IF NOT EXISTS {index_in_schema} ON {bare} (lifecycle, key, id);
 
--- One page of the history, in the order in which it was written: its end, its rows, how many are old, how many of those ours.
--- name: history.page
-SELECT max(page.id), count(*), count(*) FILTER (WHERE page.old), count(*) FILTER (WHERE page.old AND page.mine)
-FROM (
-    SELECT h.id, h.at < {until} AS old, {mine} AS mine
-    FROM {history} AS h
-    WHERE h.id > {$last}
-    ORDER BY h.id
-    LIMIT {$limit}
-) AS page
+-- The first deploy: a row that is in work and has no lease gets one, so that no new worker takes it from an old one.
+-- name: claim.backfill
+UPDATE {table} AS t
+SET {take}
+WHERE t.{status} IN ({held})
+  AND {until} IS NULL
+  AND {never_claimed};
 
--- The old rows of that page.
--- name: history.forget
-DELETE FROM {history} AS h
-WHERE h.id > {$last}
-  AND h.id <= {$end}
-  AND h.at < {until}
-  AND {mine}
+-- name: claim.index
+CREATE INDEX IF NOT EXISTS {index_name} ON {bare_table} ({index_columns})
+WHERE {status} IN ({open});
 
--- Rows that have had all their attempts, that nobody holds, and that could be claimed otherwise.
--- name: claim.spent
-SELECT {since}, t.{status}, {attempts}, {t_keys}
-FROM {table} AS t
-WHERE t.{status} IN ({open})
-  AND {free}
-  AND {rested?}
-  AND {spent}
-  AND {tenant_matches?}
-  AND {guards?}
-  AND {first_of_its_line?}
-ORDER BY {order}
-LIMIT {$limit}
+-- At most one open attempt for an owner, even for writers that do not use the library.
+-- name: attempt.index
+CREATE UNIQUE INDEX IF NOT EXISTS {index_name} ON {bare_table} ({owner_columns})
+WHERE {status} IN ({open});
 
--- How many events ended so long ago that they can be forgotten.
--- name: inbox.ended
-SELECT count(*)
-FROM {table} AS t
-WHERE t.status IN ('done', 'dead')
-  AND t.ended_at < {until}
+-- name: lease.table
+CREATE TABLE IF NOT EXISTS {table} (
+    name    text PRIMARY KEY,
+    holder  text NOT NULL,
+    epoch   {number} NOT NULL,
+    until   {time},
+    since   {time} NOT NULL,
+    session {boolean} NOT NULL
+);
+
+-- name: inbox.table
+CREATE TABLE IF NOT EXISTS {table} (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    source        TEXT NOT NULL,
+    event_id      TEXT NOT NULL,
+    ordering_key  TEXT,
+    body          BLOB NOT NULL,
+    headers       TEXT NOT NULL,
+    status        TEXT NOT NULL,
+    received_at   TEXT NOT NULL,
+    ended_at      TEXT,
+    claimed_by    TEXT,
+    claimed_until TEXT,
+    fence         INTEGER,
+    attempts      INTEGER,
+    rests_until   TEXT,
+    UNIQUE (source, event_id)
+);
+
+-- name: inbox.index.work
+CREATE INDEX IF NOT EXISTS {work_index} ON {bare_table} (id) WHERE status IN ('received', 'processing');
+
+-- name: inbox.index.line
+CREATE INDEX IF NOT EXISTS {line_index} ON {bare_table} (ordering_key, id)
+WHERE status IN ('received', 'processing') AND ordering_key IS NOT NULL;
+
+-- name: inbox.index.ended
+CREATE INDEX IF NOT EXISTS {ended_index} ON {bare_table} (ended_at) WHERE status IN ('done', 'dead');
+
+-- name: schedule.table
+CREATE TABLE IF NOT EXISTS {table} (
+    name          {text} PRIMARY KEY,
+    status        {text} NOT NULL,
+    claimed_by    {text},
+    fence         {number},
+    due_at        {time},
+    began_at      {time},
+    ended_at      {time},
+    claimed_until {time}
+);

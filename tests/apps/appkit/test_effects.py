@@ -32,9 +32,7 @@ def effective(app: str) -> set[str]:
         if path != source:
             read |= attributes(ast.parse(path.read_text()))
     (settings,) = (
-        one
-        for one in ast.parse(source.read_text()).body
-        if isinstance(one, ast.ClassDef) and one.name == "Settings"
+        one for one in ast.parse(source.read_text()).body if isinstance(one, ast.ClassDef) and one.name == "Settings"
     )
     methods = {one.name: attributes(one) for one in settings.body if isinstance(one, ast.FunctionDef)}
     for _ in methods:
@@ -58,9 +56,7 @@ def test_each_worker_and_each_drain_uses_the_setting(app: str) -> None:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
-                called = (
-                    node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                )
+                called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 given = {one.arg: one.value for one in node.keywords}
                 if called == "Worker":
                     assert "drain" in given, f"{path}:{node.lineno}: a worker without drain="

@@ -26,9 +26,7 @@ APPS = ("devices", "imagebot", "outreach", "qrlogin")
 def start(folder: Path, name: str | None = None) -> "subprocess.Popen[str]":
     environment = dict(os.environ) if name is None else {**os.environ, "TOY_INSTANCE": name}
     command = [sys.executable, "-c", HOLDS, str(folder)]
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def said(process: "subprocess.Popen[str]") -> str:

@@ -50,9 +50,7 @@ def test_the_list_of_secrets_is_complete(app: str) -> None:
 
 @pytest.mark.parametrize(("app", "name"), [(app, name) for app in APPS for name in sorted(SECRETS[app])])
 @pytest.mark.parametrize("value", ["", " ", "\t \n", " " * 40, "tiny", "  fifteen-chars  "])
-def test_blank_and_short_secrets_are_refused(
-    app: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blank_and_short_secrets_are_refused(app: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a message that says what to set, how to make one, and nothing of the value."""
     monkeypatch.setenv(name, f'{{"a/b/c": "{value.strip()}"}}' if name == "DEVICES_NODE_SECRETS" else value)
     with pytest.raises(ValueError, match=r"is blank: unset it|is too short: use 16") as refused:
@@ -80,18 +78,14 @@ def test_each_secret_of_a_list_is_looked_at(value: str, monkeypatch: pytest.Monk
         ("imagebot", {"PUBLIC_URL": "https://bot.example.com", "WEBHOOK_SECRET": ""}),
     ],
 )
-def test_no_application_starts_with_a_blank_secret(
-    app: str, environment: dict[str, str], tmp_path: Any
-) -> None:
+def test_no_application_starts_with_a_blank_secret(app: str, environment: dict[str, str], tmp_path: Any) -> None:
     """One line for each wrong setting and exit code 2: as when a variable of a deploy was never filled in."""
     command = [sys.executable, "-m", app, "serve"]
     done = subprocess.run(
         command, env={**os.environ, **environment}, cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     (secret,) = [
-        name
-        for name in environment
-        if name not in ("DEVICES_HOST", "OUTREACH_HOST", "QRLOGIN_HOST", "PUBLIC_URL")
+        name for name in environment if name not in ("DEVICES_HOST", "OUTREACH_HOST", "QRLOGIN_HOST", "PUBLIC_URL")
     ]
     assert done.returncode == 2, done.stderr
     assert any(line.startswith(f"{secret}: is blank") for line in done.stderr.splitlines()), done.stderr

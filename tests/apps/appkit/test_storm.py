@@ -81,9 +81,7 @@ async def test_a_failed_storm_keeps_each_table_of_its_database(tmp_path: Path) -
     with postgres() as server:
         url = server.database()
         connection = await asyncpg.connect(url)
-        await connection.execute(
-            """CREATE TABLE "odd ""name" (id int); INSERT INTO "odd ""name" VALUES (7)"""
-        )
+        await connection.execute("""CREATE TABLE "odd ""name" (id int); INSERT INTO "odd ""name" VALUES (7)""")
         await connection.close()
         await report.keep_database(url, tmp_path)
     (path,) = (tmp_path / "database").iterdir()

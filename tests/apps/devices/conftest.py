@@ -19,8 +19,8 @@ from devices.metrics import Metrics
 from devices.service import Service, running
 from devices.settings import Settings, broker_options
 from devices.simulator import Simulator, Trouble, paths
-from raceproof.intake import Secret
 from raceproof.testing import MqttServer, mqtt
+from raceproof.webhooks import Secret
 from tests.apps.databases import empty_database
 
 SECRET = "a secret of at least sixteen"
@@ -93,9 +93,7 @@ class PlayedNode:
         """The next command that arrives."""
         return await asyncio.wait_for(self.heard.get(), seconds)
 
-    async def say(
-        self, cmd_id: str, status: str, node: str = NODE, channel: str = "pump", **more: Any
-    ) -> None:
+    async def say(self, cmd_id: str, status: str, node: str = NODE, channel: str = "pump", **more: Any) -> None:
         message = {"cmd_id": cmd_id, "status": status, "ts": int(time.time() * 1000), **more}
         await self.raw(self._topics.response(node, channel), json.dumps(message).encode())
 

@@ -79,17 +79,13 @@ async def test_a_command_is_followed_to_its_end(service: Running, node: PlayedNo
                 happened.append(json.loads(line[6:]))
     assert [one["after"] for one in happened if one["outcome"] == "moved"] == ["SENT", "ACK", "DONE"]
     last = str(happened[-2]["id"])
-    async with service.client.stream(
-        "GET", "/commands/c-1/events", headers={"last-event-id": last}
-    ) as stream:
+    async with service.client.stream("GET", "/commands/c-1/events", headers={"last-event-id": last}) as stream:
         rest = [line async for line in stream.aiter_lines() if line.startswith("data: ")]
     assert len(rest) == 1
     assert (await service.client.get("/commands/nobody/events")).status_code == 404
 
 
-async def test_what_waits_can_be_cancelled_and_what_was_sent_cannot(
-    service: Running, node: PlayedNode
-) -> None:
+async def test_what_waits_can_be_cancelled_and_what_was_sent_cannot(service: Running, node: PlayedNode) -> None:
     told = {"by": "ann", "reason": "a mistake"}
     await node.about("lwt", b"offline")
     await eventually(lambda: _is(service, "OFFLINE"))
@@ -135,9 +131,7 @@ async def test_with_a_token_nobody_gets_in_without_it(settings_of: Callable[...,
         assert (await service.client.get("/health")).status_code in (200, 503)
         headers = {"Authorization": "Bearer a token that is long"}
         assert (await service.client.get("/commands", headers=headers)).status_code == 200
-        assert (
-            await service.client.get("/commands", auth=("any", "a token that is long"))
-        ).status_code == 200
+        assert (await service.client.get("/commands", auth=("any", "a token that is long"))).status_code == 200
         assert (await service.client.get("/commands", auth=("any", "another"))).status_code == 401
 
 

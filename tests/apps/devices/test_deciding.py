@@ -15,10 +15,7 @@ from tests.apps.devices.test_memory import MEMORY, PUBACK, before, presence, qui
 inbox = Table(
     "responses",
     MetaData(),
-    *(
-        Column(name, String)
-        for name in ("source", "event_id", "ordering_key", "headers", "status", "claimed_by")
-    ),
+    *(Column(name, String) for name in ("source", "event_id", "ordering_key", "headers", "status", "claimed_by")),
     Column("body", LargeBinary),
     *(Column(name, Moment()) for name in ("received_at", "claimed_until")),
 )

@@ -143,12 +143,7 @@ def test_any_bytes_are_a_response_or_malformed(body: bytes) -> None:
 @given(
     st.dictionaries(
         st.sampled_from(["cmd_id", "status", "ts", "details", "error_code", "other"]),
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.text(max_size=5)
-        | st.just("DONE")
-        | st.lists(st.integers()),
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just("DONE") | st.lists(st.integers()),
     )
 )
 def test_any_object_is_a_response_or_malformed(message: dict[str, Any]) -> None:

@@ -53,9 +53,7 @@ MARKS: dict[str, tuple[Mark, tuple[Status, ...], Status]] = {
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
-async def stores(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[tuple[AsyncStore, AsyncStore, Any]]:
+async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[AsyncStore, AsyncStore, Any]]:
     """Two stores of their own on the same rows, and how to make a row."""
     if request.param == "redis":
         url = request.getfixturevalue("valkey_server").url
@@ -86,9 +84,7 @@ async def stores(
             from devices.tables import commands
 
             async with database.transaction() as (connection, _):
-                await connection.execute(
-                    commands.insert(), [_row(key, status) for key, status in rows.items()]
-                )
+                await connection.execute(commands.insert(), [_row(key, status) for key, status in rows.items()])
 
         yield database.store, other, inserted
 
@@ -151,9 +147,7 @@ async def test_whatever_races_one_order_explains_the_end(stores: Any) -> None:
         answers = await asyncio.gather(MARKS[first][0](key, one), MARKS[second][0](key, other))
         row = await one.read(Command, key)
         told = [answer.outcome for answer in answers]
-        assert (row["status"], told) in list(_orders(first, second, status)), (
-            f"{key}: {row['status']}, {told}"
-        )
+        assert (row["status"], told) in list(_orders(first, second, status)), f"{key}: {row['status']}, {told}"
 
     for begin in range(0, len(pairs), 50):
         await asyncio.gather(*(race(*pair) for pair in pairs[begin : begin + 50]))

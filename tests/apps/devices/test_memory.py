@@ -15,7 +15,7 @@ from devices.dispatcher import FORGOTTEN
 from devices.lifecycle import publish
 from devices.settings import Settings
 from devices.tables import commands, doubts
-from raceproof import Turn
+from raceproof import SendPermit
 from tests.apps.devices.conftest import NODE, PlayedNode, Running, eventually, played, started
 
 PUBACK = 2.0
@@ -40,19 +40,17 @@ async def tried(service: Running, cmd_id: str, ago: float) -> None:
     await service.submit(cmd_id, channel=cmd_id)
     store = service.service.database.store
     with suppress(ConnectionResetError):
-        async with store.deliver_once(publish, cmd_id, by="who died", probe=_nobody_knows) as turn:
-            assert isinstance(turn, Turn)
+        async with store.deliver_once(publish, cmd_id, by="who died", probe=_nobody_knows) as permit:
+            assert isinstance(permit, SendPermit)
             raise ConnectionResetError
     async with service.service.database.transaction() as (connection, _):
         await connection.execute(
-            update(commands)
-            .where(commands.c.cmd_id == cmd_id)
-            .values(publishing_at=await before(connection, ago))
+            update(commands).where(commands.c.cmd_id == cmd_id).values(publishing_at=await before(connection, ago))
         )
     assert (await service.show(cmd_id))["uncertain"]
 
 
-async def _nobody_knows(_: Turn) -> None:
+async def _nobody_knows(_: SendPermit) -> None:
     return None
 
 

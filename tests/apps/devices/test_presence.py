@@ -24,9 +24,7 @@ async def _node(service: Running, path: str = NODE) -> dict[str, Any] | None:
 
 
 @pytest.mark.parametrize("kind", ["node_hello", "lwt"])
-async def test_a_greeting_and_a_last_will_are_stored_when_they_are_acknowledged(
-    service: Running, kind: str
-) -> None:
+async def test_a_greeting_and_a_last_will_are_stored_when_they_are_acknowledged(service: Running, kind: str) -> None:
     """What returns from `hear` is acknowledged to the broker next."""
     body = b"offline" if kind == "lwt" else b"{}"
     await service.service.listener.hear(service.topics.about(UNKNOWN, kind), body)
@@ -64,9 +62,7 @@ async def test_heartbeats_are_not_in_the_session_that_keeps_responses(
             await node.publish(topics.about(NODE, "heartbeat"), b"{}", qos=1)
         await node.publish(topics.about(NODE, "node_hello"), b"{}", qos=1)
     session = f"{settings.prefix}-{settings.instance}"
-    async with aiomqtt.Client(
-        **broker_options(settings.broker), identifier=session, clean_session=False
-    ) as ours:
+    async with aiomqtt.Client(**broker_options(settings.broker), identifier=session, clean_session=False) as ours:
         kinds: list[str] = []
         waiting = aiter(ours.messages)
         with suppress(TimeoutError):
@@ -112,8 +108,6 @@ async def test_commands_for_a_node_that_was_never_heard_of_wait_for_its_greeting
     assert (await node.next())["cmd_id"] == "c-1"
 
 
-async def test_a_stop_is_tried_also_where_the_node_was_never_heard_of(
-    service: Running, node: PlayedNode
-) -> None:
+async def test_a_stop_is_tried_also_where_the_node_was_never_heard_of(service: Running, node: PlayedNode) -> None:
     await service.submit("stop-1", node=UNKNOWN, cmd="stop", params={})
     assert (await node.next())["cmd_id"] == "stop-1"

@@ -133,9 +133,7 @@ class Stranger:
         """Topics and payloads, at QoS 1."""
         at = ["-h", self._host, "-p", self._port]
         if shutil.which("mosquitto_pub"):
-            commands = [
-                ["mosquitto_pub", *at, "-q", "1", "-t", topic, "-m", payload] for topic, payload in messages
-            ]
+            commands = [["mosquitto_pub", *at, "-q", "1", "-t", topic, "-m", payload] for topic, payload in messages]
         else:
             commands = [[sys.executable, "-c", _PUBLISH, self._host, self._port, json.dumps(messages)]]
         for command in commands:
@@ -231,9 +229,7 @@ def test_a_hand_made_response_is_taken_and_a_forged_or_malformed_one_is_refused(
     _until(lambda: other.status("by-hand") == "DONE", other.commands)
 
 
-def test_two_instances_under_load_publish_each_command_once(
-    instances: list["Address"], broker: MqttServer
-) -> None:
+def test_two_instances_under_load_publish_each_command_once(instances: list["Address"], broker: MqttServer) -> None:
     number = 120
     with Stranger(broker).listening(f"{PREFIX}/{NODE}/+/command") as listener:
         with ThreadPoolExecutor(16) as pool:

@@ -134,9 +134,7 @@ async def test_two_instances_publish_nothing_twice(settings_of: Callable[..., Se
         one = await stack.enter_async_context(started(settings_of(instance="one")))
         await stack.enter_async_context(started(settings_of(instance="two")))
         node = await stack.enter_async_context(played(one.settings))
-        await asyncio.gather(
-            *(one.submit(f"c-{number}", channel=f"ch-{number % 20}") for number in range(100))
-        )
+        await asyncio.gather(*(one.submit(f"c-{number}", channel=f"ch-{number % 20}") for number in range(100)))
         heard = [(await node.next())["cmd_id"] for _ in range(100)]
         assert len(set(heard)) == 100
 

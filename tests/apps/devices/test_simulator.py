@@ -9,7 +9,7 @@ import pytest
 
 from devices.messages import Topics, signature, signed_command
 from devices.simulator import REMEMBERED, Node, Trouble, paths
-from raceproof.intake import Secret
+from raceproof.webhooks import Secret
 
 SECRET = Secret("a secret of at least sixteen")
 QUIET = Trouble(skip_ack=0, delay=0, work=0)

@@ -15,7 +15,8 @@ from devices.publisher import Publisher
 from devices.settings import Settings, broker_options
 from devices.submitting import Wanted
 from devices.tables import commands, nodes
-from raceproof import Failure, bind
+from raceproof import bind
+from raceproof.run import Failure
 from tests.apps.devices.conftest import NODE, PlayedNode, Running, eventually, played, started
 from tests.apps.devices.test_memory import before
 

@@ -144,9 +144,7 @@ class World:
         """A paid job; its id."""
         before = self.button("make|", user)
         await self.say(f"/image {prompt}", user)
-        found = await until(
-            lambda: self.button("make|", user) not in (before, None) and self.button("make|", user)
-        )
+        found = await until(lambda: self.button("make|", user) not in (before, None) and self.button("make|", user))
         self.telegram.press(user, *found)
         return str(found[1].split("|")[1])
 
@@ -229,8 +227,6 @@ async def world(database_url: str, tmp_path: Path, warm: Warm) -> AsyncIterator[
 @pytest.fixture
 async def service(database_url: str, tmp_path: Path) -> AsyncIterator[DatabaseService]:
     """The database alone, without any process."""
-    settings = Settings(
-        database_url=database_url, folder=tmp_path, instance="test", welcome=2000, admin_ids="1"
-    )
+    settings = Settings(database_url=database_url, folder=tmp_path, instance="test", welcome=2000, admin_ids="1")
     async with open_service(settings) as opened:
         yield opened

@@ -148,7 +148,7 @@ async def test_a_creation_whose_asker_died_is_settled_once_its_task_is_known(
 ) -> None:
     """A callback has named the task; the list of unfinished creations does not show it for ever."""
     await claimed(service)
-    assert (await service.store.take_turn(creation, "j1", by="one that dies")).won
+    assert (await service.store.begin_delivery(creation, "j1", by="one that dies")).won
     (await service.store.move(Job.adopt, "j1", set={"external_task_id": "task-9"})).must()
     async with service.transaction() as (connection, _):
         await connection.execute(update(generation_jobs).values(creating_at=LONG_AGO))

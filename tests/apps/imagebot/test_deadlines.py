@@ -18,7 +18,7 @@ from imagebot.lifecycle import Job
 from imagebot.services import DatabaseService
 from imagebot.settings import Settings
 from imagebot.tables import generation_jobs, transactions
-from raceproof.cli.program import program
+from raceproof.ops.cli.program import program
 from tests.apps.imagebot.conftest import USER, World, until
 from tests.apps.imagebot.test_bot import balance, ended
 from tests.apps.imagebot.test_delivery_lock import ready
@@ -35,9 +35,7 @@ async def pass_time(service: DatabaseService, seconds: float) -> None:
     """The store's clock cannot be moved, the times in the row can."""
     async with service.transaction() as (connection, _):
         row = (await connection.execute(select(generation_jobs))).mappings().one()
-        moved = {
-            name: row[name] - timedelta(seconds=seconds) for name in ("ready_at", "doubted_at") if row[name]
-        }
+        moved = {name: row[name] - timedelta(seconds=seconds) for name in ("ready_at", "doubted_at") if row[name]}
         await connection.execute(update(generation_jobs).values(**moved))
 
 

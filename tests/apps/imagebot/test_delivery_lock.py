@@ -23,9 +23,7 @@ async def ready(service: DatabaseService) -> str:
     assert await service.jobs.confirm(job_id, USER, 5) == "confirmed"
     (await service.store.move(Job.start, job_id)).must()
     (await service.store.move(Job.created, job_id, set={"external_task_id": "task-1"})).must()
-    (
-        await service.store.move(Job.ready, job_id, set={"result_urls": json.dumps(["https://x.example/1"])})
-    ).must()
+    (await service.store.move(Job.ready, job_id, set={"result_urls": json.dumps(["https://x.example/1"])})).must()
     return job_id
 
 

@@ -58,9 +58,7 @@ update_bodies = (
     | updates.flatmap(wrong_in_one_place).map(written)
 )
 paths = st.sampled_from([WEBHOOK_SECRET] * 4 + ["wrong", "%00", WEBHOOK_SECRET[:-1], WEBHOOK_SECRET + "x"])
-headers = st.sampled_from(
-    [WEBHOOK_SECRET] * 4 + [None, "", "wrong", WEBHOOK_SECRET.upper(), WEBHOOK_SECRET[:-1]]
-)
+headers = st.sampled_from([WEBHOOK_SECRET] * 4 + [None, "", "wrong", WEBHOOK_SECRET.upper(), WEBHOOK_SECRET[:-1]])
 
 
 async def event_ids(world: World, table: str) -> list[str]:
@@ -110,9 +108,7 @@ async def test_any_callback_is_kept_or_refused(world: World) -> None:
     kept: set[str] = set()
 
     @MANY
-    @given(
-        callback_bodies, numbers, st.sampled_from([SECRETS.webhook_key] * 3 + ["another"]), st.integers(-1, 1)
-    )
+    @given(callback_bodies, numbers, st.sampled_from([SECRETS.webhook_key] * 3 + ["another"]), st.integers(-1, 1))
     def send(body: bytes, number: int, key: str, hours: int) -> None:
         try:
             task = json.loads(body)["data"]["taskId"]

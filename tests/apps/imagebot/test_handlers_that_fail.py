@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from imagebot.controller import LEASE
 from imagebot.measure.ground import message
-from raceproof import Leading, Lease
+from raceproof import Lease, LeaseGranted
 from tests.apps.imagebot.conftest import USER, WEBHOOK_SECRET, World, until
 from tests.apps.imagebot.test_web import post
 
@@ -57,7 +57,7 @@ async def test_no_button_of_a_modified_client_makes_a_handler_raise(world: World
     assert "dead" not in await statuses(world)
 
 
-async def test_an_update_whose_handler_raises_is_set_aside_in_seconds_and_its_user_is_told(
+async def test_an_update_whose_handler_raises_is_dead_letter_in_seconds_and_its_user_is_told(
     world: World,
 ) -> None:
     one = await world.start("one")
@@ -93,8 +93,8 @@ async def test_a_passive_instance_answers_the_menu_also_to_a_user_whose_other_up
     world: World,
 ) -> None:
     async with world.opened() as database:
-        leading = await database.store.lead(Lease(LEASE, seconds=600), by="another")
-        assert isinstance(leading, Leading)
+        leading = await database.store.acquire_lease(Lease(LEASE, seconds=600), by="another")
+        assert isinstance(leading, LeaseGranted)
         one = await world.start("one", first=False)
         world.telegram.webhook = f"{one.url}/webhook/{WEBHOOK_SECRET}"
         world.telegram.secret = WEBHOOK_SECRET
@@ -104,7 +104,7 @@ async def test_a_passive_instance_answers_the_menu_also_to_a_user_whose_other_up
         await until(lambda: any("Orders under way" in text for text in world.texts()), "the status")
         assert (await one.health())["mode"] == "PASSIVE"
         assert sorted(await statuses(world)) == ["done", "done", "received", "received"]
-        await database.store.step_down(leading)
+        await database.store.release_lease(leading)
     await until(lambda: world.button("model|"), "the answer of the instance that is ACTIVE now")
 
 

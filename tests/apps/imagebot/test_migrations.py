@@ -65,9 +65,7 @@ async def test_a_database_from_before_the_delivery_lock_is_taken_over_with_its_o
         assert await service.accounts.balance(USER) == (1000, 500)
         assert (await service.store.move(Job.ready, "late", set={"result_urls": "[]"})).won
         async with service.transaction() as (connection, _):
-            names = (
-                await connection.execute(text("SELECT name FROM applied_migrations ORDER BY name"))
-            ).scalars()
+            names = (await connection.execute(text("SELECT name FROM applied_migrations ORDER BY name"))).scalars()
             applied = [name for name in names if name.startswith("0")]
         assert len(applied) == 10
         assert applied[-1] == "010_add_doubted_at"

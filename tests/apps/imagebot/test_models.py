@@ -81,14 +81,10 @@ async def test_a_video_that_telegram_cannot_fetch_is_uploaded(world: World) -> N
     world.telegram.refusals += [(400, "Bad Request: failed to get HTTP URL content")]
     await ended(world, await world.order("a lighthouse"), "delivered")
     [video] = [one for one in world.telegram.chat(USER).messages if one.get("video")]
-    assert world.telegram.files[video["video"]["file_id"].removeprefix("file/")].startswith(
-        b"\x00\x00\x00\x18ftyp"
-    )
+    assert world.telegram.files[video["video"]["file_id"].removeprefix("file/")].startswith(b"\x00\x00\x00\x18ftyp")
 
 
-async def test_an_order_for_a_model_that_has_left_the_catalogue_is_refunded(
-    world: World, tmp_path: Path
-) -> None:
+async def test_an_order_for_a_model_that_has_left_the_catalogue_is_refunded(world: World, tmp_path: Path) -> None:
     own = tmp_path / "models.yaml"
     own.write_text(OWN)
     one = await world.start("one", MODELS='{"my/painter": 300}', MODELS_FILE=str(own))

@@ -55,9 +55,7 @@ async def _insert(connection: Any, row: dict[str, Any]) -> None:
     from appkit.database import store_now
     from imagebot.tables import generation_jobs
 
-    await connection.execute(
-        generation_jobs.insert().values(**row, watch="watched", made_at=store_now(connection))
-    )
+    await connection.execute(generation_jobs.insert().values(**row, watch="watched", made_at=store_now(connection)))
 
 
 async def test_the_naive_balance_goes_below_zero(service: DatabaseService) -> None:

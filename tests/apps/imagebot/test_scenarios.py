@@ -59,9 +59,7 @@ async def test_a_retried_callback_sends_nothing_again(world: World) -> None:
     for later in (1, 2):
         assert await world.call_back(one, task_id, later) == 200
     await until(lambda: len(one.lines("DELIVER_LOCK_SKIP")) == 2, "two losers")
-    assert (
-        await world.call_back(one, task_id, 2) == 200
-    )  # a replay of the very same one is not even worked on
+    assert await world.call_back(one, task_id, 2) == 200  # a replay of the very same one is not even worked on
     assert len(world.photos()) == 1
     assert len(one.lines("DELIVER_LOCK_WIN")) == 1
 
@@ -160,6 +158,4 @@ async def five_minutes_pass(world: World) -> None:
                 if database.store.dialect == "sqlite"
                 else f"{name} - INTERVAL '301 seconds'"
             )
-            await connection.execute(
-                text(f"UPDATE generation_jobs SET {name} = {earlier} WHERE {name} IS NOT NULL")
-            )
+            await connection.execute(text(f"UPDATE generation_jobs SET {name} = {earlier} WHERE {name} IS NOT NULL"))

@@ -32,9 +32,7 @@ async def post(
 ) -> int:
     async with (
         aiohttp.ClientSession() as http,
-        http.post(
-            process.url + path, data=io.BytesIO(body), headers=HEADER if headers is None else headers
-        ) as answer,
+        http.post(process.url + path, data=io.BytesIO(body), headers=HEADER if headers is None else headers) as answer,
     ):
         return answer.status
 
@@ -92,10 +90,10 @@ async def test_a_passive_instance_answers_the_menu_and_keeps_the_rest_for_the_ac
     async with world.opened() as database:
         # somebody else has the lead for now
         from imagebot.controller import LEASE
-        from raceproof import Leading, Lease
+        from raceproof import Lease, LeaseGranted
 
-        leading = await database.store.lead(Lease(LEASE, seconds=600), by="somebody else")
-        assert isinstance(leading, Leading)
+        leading = await database.store.acquire_lease(Lease(LEASE, seconds=600), by="somebody else")
+        assert isinstance(leading, LeaseGranted)
         one = await world.start("one", first=False)
         world.telegram.webhook = f"{one.url}/webhook/{WEBHOOK_SECRET}"
         world.telegram.secret = WEBHOOK_SECRET
@@ -106,14 +104,12 @@ async def test_a_passive_instance_answers_the_menu_and_keeps_the_rest_for_the_ac
         await until(lambda: world.texts(1002), "the status of somebody else")
         assert (await one.health())["mode"] == "PASSIVE"
         assert sorted(row.status for row in (await kept(world)).values()) == ["done", "done", "received"]
-        await database.store.step_down(leading)
+        await database.store.release_lease(leading)
     await until(lambda: world.button("model|"), "the answer of the instance that is ACTIVE now")
     assert (await one.health())["mode"] == "ACTIVE"
 
 
-async def test_without_a_database_it_is_passive_says_503_and_comes_back_by_itself(
-    tmp_path: Path, warm: Warm
-) -> None:
+async def test_without_a_database_it_is_passive_says_503_and_comes_back_by_itself(tmp_path: Path, warm: Warm) -> None:
     async with simulated(SECRETS, Trouble(), size=8) as simulators:
         with await asyncio.to_thread(postgres) as server:
             world = World(server.database(), simulators, tmp_path, warm)

@@ -23,7 +23,7 @@ from outreach.outcomes import put_back
 from outreach.service import Service
 from outreach.stages import STAGES_OF, Layout
 from outreach.tables import discovery_stages, match_suggestions, review_tasks, stage_attempts
-from raceproof import Lost, Released, SetAside
+from raceproof import DeadLettered, Lost, Released
 
 from .conftest import Opening, ScriptedProvider, run_all, said
 from .test_answers import SCORES, kind_of
@@ -155,9 +155,7 @@ def podcast(url: str, name: str, described: bool = False) -> int:
 def discovery(url: str, media: int, campaign: int = 1, **columns: Any) -> int:
     names = ["campaign_id", "media_id", *columns]
     places = ", ".join(["%s"] * len(names))
-    values = [
-        one.strftime("%Y-%m-%d %H:%M:%S+00") if isinstance(one, datetime) else one for one in columns.values()
-    ]
+    values = [one.strftime("%Y-%m-%d %H:%M:%S+00") if isinstance(one, datetime) else one for one in columns.values()]
     on_the_side(
         url,
         f"INSERT INTO campaign_media_discoveries ({', '.join(names)}) VALUES ({places})",
@@ -193,9 +191,7 @@ async def feeds_of(service: Service) -> None:
         names = (await connection.execute(text("SELECT name FROM media"))).scalars().all()
         now = "clock_timestamp()" if service.database.dialect == "postgres" else "datetime('now')"
         for name in names:
-            item = (
-                f"<item><title>Soil with {name}</title><guid>1</guid><description>Soil.</description></item>"
-            )
+            item = f"<item><title>Soil with {name}</title><guid>1</guid><description>Soil.</description></item>"
             feed = f'<?xml version="1.0"?><rss version="2.0"><channel><title>{name}</title>'
             feed += f"<description>All about soil.</description><language>en</language>{item}</channel></rss>"
             stored = text(
@@ -213,9 +209,7 @@ def stages_of(url: str) -> dict[int, tuple[str, str, str, str]]:
     return {row[0]: tuple(row[1:]) for row in rows}
 
 
-async def test_the_table_is_adopted_without_a_change_and_everything_runs(
-    opening: Opening, theirs: str
-) -> None:
+async def test_the_table_is_adopted_without_a_change_and_everything_runs(opening: Opening, theirs: str) -> None:
     """`CREATE TABLE` met a table, and every command ended with a traceback."""
     for number in range(4):
         discovery(theirs, podcast(theirs, f"show-{number}"))
@@ -239,10 +233,7 @@ async def test_the_table_is_adopted_without_a_change_and_everything_runs(
     assert all(row[0] for row in on_the_side(theirs, "SELECT ai_description FROM media"))
     # what a table with NUMERIC(4, 2) cannot hold is not written
     assert (
-        max(
-            float(row[0])
-            for row in on_the_side(theirs, "SELECT vetting_score FROM campaign_media_discoveries")
-        )
+        max(float(row[0]) for row in on_the_side(theirs, "SELECT vetting_score FROM campaign_media_discoveries"))
         <= 99.99
     )
 
@@ -331,9 +322,7 @@ async def test_rows_in_every_state_are_what_they_are(opening: Opening, theirs: s
 
 
 @pytest.mark.parametrize("url", ["postgres"], indirect=True)
-async def test_the_notes_own_sql_works_on_the_same_rows_at_the_same_time(
-    opening: Opening, theirs: str
-) -> None:
+async def test_the_notes_own_sql_works_on_the_same_rows_at_the_same_time(opening: Opening, theirs: str) -> None:
     """A gradual rollout: each row is vetted once, by the one or by the other."""
     number = 60
     for place in range(number):
@@ -343,9 +332,7 @@ async def test_the_notes_own_sql_works_on_the_same_rows_at_the_same_time(
     def the_notes_worker() -> None:
         with psycopg.connect(theirs, autocommit=True) as connection:
             while True:
-                lock = (
-                    f"PROCESSING:VETTING:{uuid.uuid4()}:{datetime.now(UTC).replace(tzinfo=None).isoformat()}"
-                )
+                lock = f"PROCESSING:VETTING:{uuid.uuid4()}:{datetime.now(UTC).replace(tzinfo=None).isoformat()}"
                 rows = connection.execute(NOTE_ACQUIRE, (lock,)).fetchall()
                 if not rows:
                     return
@@ -364,9 +351,7 @@ async def test_the_notes_own_sql_works_on_the_same_rows_at_the_same_time(
             return await score(*told)
 
         working._ai.score = scored
-        await asyncio.gather(
-            asyncio.to_thread(the_notes_worker), service.manager.run_until_idle(STAGES["vetting"])
-        )
+        await asyncio.gather(asyncio.to_thread(the_notes_worker), service.manager.run_until_idle(STAGES["vetting"]))
         await service.manager.run_until_idle(STAGES["vetting"])
         ours, theirs_done = _by_whom(theirs)
         assert ours + theirs_done == number == len(seen) == len(set(seen))
@@ -390,9 +375,7 @@ async def test_the_notes_queries_see_our_locks_and_the_notes_code_passes_them_ov
     opening: Opening, theirs: str
 ) -> None:
     for place in range(3):
-        discovery(
-            theirs, podcast(theirs, f"show-{place}"), enrichment_status="completed", updated_at=LONG_AGO
-        )
+        discovery(theirs, podcast(theirs, f"show-{place}"), enrichment_status="completed", updated_at=LONG_AGO)
     async with opening(form="marker") as service:
         works = await the_note.acquire_ai_description_work_batch()
         assert [work.key for work in works] == [1, 2, 3]
@@ -487,7 +470,7 @@ async def test_a_failing_row_rests_and_others_go_first(opening: Opening, theirs:
         assert [ends[2] for ends in stages_of(theirs).values()] == ["pending", "completed"]
 
 
-async def test_a_row_that_kills_its_workers_is_set_aside(opening: Opening, theirs: str) -> None:
+async def test_a_row_that_kills_its_workers_is_dead_letter(opening: Opening, theirs: str) -> None:
     discovery(theirs, podcast(theirs, "deadly", True), enrichment_status="completed")
     async with opening(form="marker"):
         for attempt in range(1, 6):
@@ -617,9 +600,7 @@ async def test_an_adopted_table_has_one_form_and_every_command_works(theirs: str
         ),
     ],
 )
-async def test_what_is_in_the_way_is_named_before_anything_is_changed(
-    theirs: str, change: str, said_so: str
-) -> None:
+async def test_what_is_in_the_way_is_named_before_anything_is_changed(theirs: str, change: str, said_so: str) -> None:
     discovery(theirs, podcast(theirs, "show"))
     on_the_side(theirs, change)
     before = shape(theirs)
@@ -664,7 +645,7 @@ async def test_both_layouts_give_the_same_results(
     assert found[0] == found[1]
 
 
-async def test_the_adopted_rows_that_stand_at_failed_can_be_set_aside_and_come_back(
+async def test_the_adopted_rows_that_stand_at_failed_can_be_dead_letter_and_come_back(
     opening: Opening, theirs: str
 ) -> None:
     discovery(theirs, podcast(theirs, "show", True), enrichment_status="completed")
@@ -673,7 +654,7 @@ async def test_the_adopted_rows_that_stand_at_failed_can_be_set_aside_and_come_b
             [work] = await the_note.acquire_vetting_work_batch()
             stage = STAGES["vetting"]
             answer = await _put_back(service, stage, work)
-        assert isinstance(answer, SetAside)
+        assert isinstance(answer, DeadLettered)
         assert [ends[2] for ends in stages_of(theirs).values()] == ["failed"]
         [again] = await reviewing.try_again(service.database, service.claiming, "vetting", None)
         assert again.won

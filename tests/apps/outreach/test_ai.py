@@ -48,9 +48,7 @@ def url(tmp_path: Path) -> str:
 
 
 async def found(service: Service, source: str = "shipped:search-startups.json") -> None:
-    campaign = await add_campaign(
-        service.database, "Startups", ["startup", "pricing"], "Founders on pricing."
-    )
+    campaign = await add_campaign(service.database, "Startups", ["startup", "pricing"], "Founders on pricing.")
     await discover(service.database, service.fetcher, campaign, source)
 
 
@@ -94,7 +92,7 @@ async def open_rows(service: Service) -> int:
 async def test_without_money_the_stage_is_paused_and_no_attempt_is_lost(
     opening: Opening, good: RunningProvider
 ) -> None:
-    async with opening(**good.settings(), ai_budget=0.0006) as service:
+    async with opening(**good.settings(), ai_budget=0.0012) as service:
         await found(service)
         await run_all(service, 1)
         told = await reading.overview(service.database)
@@ -104,7 +102,7 @@ async def test_without_money_the_stage_is_paused_and_no_attempt_is_lost(
         assert "budget" in description["reason"]
         assert description["counts"]["pending"] > 0
         assert description["counts"].get("failed", 0) == description["counts"].get("in_progress", 0) == 0
-        assert 0 < (await budget(service))["spent"] <= 600
+        assert 0 < (await budget(service))["spent"] <= 1200
         async with service.database.read() as connection:
             waiting = select(discoveries.c.ai_description_attempts).where(
                 discoveries.c.ai_description_status == "pending"
@@ -113,9 +111,7 @@ async def test_without_money_the_stage_is_paused_and_no_attempt_is_lost(
 
 
 @pytest.mark.parametrize("form", ["marker", "columns"])
-async def test_work_that_takes_too_long_costs_an_attempt_and_never_the_row(
-    opening: Opening, form: str
-) -> None:
+async def test_work_that_takes_too_long_costs_an_attempt_and_never_the_row(opening: Opening, form: str) -> None:
     async def for_ever(*_: Any) -> Any:
         await asyncio.Event().wait()
 

@@ -11,12 +11,12 @@ from outreach import campaign_media_discoveries as the_note
 from outreach.calls import Subject
 from outreach.discovery import add_campaign, discover
 from outreach.forms import Form
-from outreach.outcomes import finish, put_back, set_aside, storable
+from outreach.outcomes import dead_letter, finish, put_back, storable
 from outreach.service import Service
 from outreach.stages import AI_DESCRIPTION, MATCHING, STAGES, VETTING, Stage
 from outreach.storm_clock import minutes_pass
 from outreach.tables import discoveries, error_texts, match_suggestions, media, review_tasks
-from raceproof import Lost, Released, SetAside
+from raceproof import DeadLettered, Lost, Released
 
 from .conftest import Opening, run_all
 from .test_locks import enriched, error_of, kept, write_error
@@ -48,7 +48,7 @@ async def test_huge_errors_of_our_own_are_failures_like_others(opening: Opening,
         for attempt in range(1, 6):
             [work] = await the_note.acquire_ai_description_work_batch()
             answer = await the_note.release_ai_description_lock(work, f"{attempt} {HUGE}")
-        assert isinstance(answer, SetAside)
+        assert isinstance(answer, DeadLettered)
         assert (await error_of(service, 1) or "").startswith("5 ")
         assert len(await kept(service, 1)) == 4
 
@@ -124,13 +124,10 @@ class Shows:
         await self._asked()
         return "A late description."
 
-    async def score(
-        self, podcast: Any, description: str, wanted: Any, subject: Subject
-    ) -> list[dict[str, Any]]:
+    async def score(self, podcast: Any, description: str, wanted: Any, subject: Subject) -> list[dict[str, Any]]:
         await self._asked()
         return [
-            {"criterion": name, "weight": 0.5, "score": 90.0, "why": "late \0 words"}
-            for name in ("topic", "ideal")
+            {"criterion": name, "weight": 0.5, "score": 90.0, "why": "late \0 words"} for name in ("topic", "ideal")
         ]
 
 
@@ -193,16 +190,14 @@ async def test_a_late_failure_is_refused_too(opening: Opening, form: Form, stage
         assert isinstance(await put_back(*told, "too late"), Lost)
         assert isinstance(await put_back(*told, "too late", counted=False, delay=9.0), Lost)
         assert isinstance(await put_back(*told), Lost)
-        assert isinstance(await set_aside(*told, "too late"), Lost)
+        assert isinstance(await dead_letter(*told, "too late"), Lost)
         assert await written(service) == before
         assert (await service.database.store.renew(other))[0].won
 
 
 @BOTH
 @pytest.mark.parametrize(("seconds", "is_taken"), [(-60, False), (60, True)], ids=["before", "after"])
-async def test_a_claim_itself_decides_what_is_stale(
-    opening: Opening, form: Form, seconds: int, is_taken: bool
-) -> None:
+async def test_a_claim_itself_decides_what_is_stale(opening: Opening, form: Form, seconds: int, is_taken: bool) -> None:
     """By real claims of both forms, a minute before the stale time and a minute after."""
     stale = 7200
     async with opening(form=form, stale=stale, lease=stale) as service:

@@ -176,9 +176,7 @@ async def test_what_is_fetched_is_bounded_and_not_redirected(host: str) -> None:
             await fetcher.get(f"http://{host}/{path}")
 
 
-async def test_transcripts_that_a_feed_names_are_fetched_and_others_left_alone(
-    host: str, tmp_path: Path
-) -> None:
+async def test_transcripts_that_a_feed_names_are_fetched_and_others_left_alone(host: str, tmp_path: Path) -> None:
     told = Settings(database=f"sqlite:///{tmp_path / 'outreach.db'}", rest=3600.0)
     (tmp_path / "feed.xml").write_text(FEED.replace("{host}", host))
     async with prepared(told, Metrics(), Purpose.MIGRATE) as service:

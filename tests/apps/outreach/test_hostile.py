@@ -96,9 +96,7 @@ async def test_one_layer_of_compression_is_read(host: str, path: str) -> None:
         ("/large", "larger than"),
     ],
 )
-async def test_what_grows_when_it_is_unpacked_is_refused_before_it_has_grown(
-    host: str, path: str, why: str
-) -> None:
+async def test_what_grows_when_it_is_unpacked_is_refused_before_it_has_grown(host: str, path: str, why: str) -> None:
     """1,827 bytes that were gzipped twice became 2 GB."""
     fetcher = Fetcher(PATIENCE, MOST, frozenset({host}))
     tracemalloc.start()
@@ -198,9 +196,7 @@ def test_the_newest_episodes_are_kept_in_whatever_order_a_feed_has_them(oldest_f
         for day in days
     )
     feed = read_feed(f"{HEAD}{items}</channel></rss>".encode())
-    assert [one.title for one in feed.episodes] == [
-        f"Day {day}" for day in range(200, 200 - MOST_EPISODES, -1)
-    ]
+    assert [one.title for one in feed.episodes] == [f"Day {day}" for day in range(200, 200 - MOST_EPISODES, -1)]
 
 
 def test_episodes_without_dates_stay_in_their_order_behind_the_others() -> None:

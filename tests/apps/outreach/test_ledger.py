@@ -133,9 +133,7 @@ def _now_seconds(service: Service) -> str:
     return "(julianday('now') - 2440587.5) * 86400.0"
 
 
-async def test_an_answer_costs_what_the_provider_has_counted(
-    opening: Opening, scripted: ScriptedProvider
-) -> None:
+async def test_an_answer_costs_what_the_provider_has_counted(opening: Opening, scripted: ScriptedProvider) -> None:
     scripted.reply = lambda _: said("A show about soil.")
     told = scripted.settings() | {"ai_currency": "EUR", "instance": "seven", "ai_model": "small-1"}
     async with opening(**told) as service:
@@ -163,9 +161,7 @@ async def test_an_answer_costs_what_the_provider_has_counted(
 
 async def test_a_budget_is_never_exceeded_by_calls_that_come_at_once(opening: Opening) -> None:
     async with opening() as service:
-        calls = Calls(
-            service.database, Pauses(service.database, "ai", 1.0), "one", budget=0.001, currency="USD"
-        )
+        calls = Calls(service.database, Pauses(service.database, "ai", 1.0), "one", budget=0.001, currency="USD")
 
         async def begin(number: int) -> Begun | None:
             with suppress(BudgetSpent):
@@ -276,9 +272,7 @@ async def test_what_is_being_asked_for_is_not_asked_for_by_another(opening: Open
         # the first was only slow: both were paid for, and the first answer stays
         await first.answered(begun, "intent", ABOUT, Answer("early"), 70, None)
         await second.answered(again, "intent", ABOUT, Answer("late"), 80, None)
-        await second.answered(
-            again, "intent", ABOUT, Answer("late"), 80, None
-        )  # its acknowledgement was lost
+        await second.answered(again, "intent", ABOUT, Answer("late"), 80, None)  # its acknowledgement was lost
         assert await spent(service) == (150, 2)
         answer = await first.found("intent")
         assert answer is not None

@@ -23,7 +23,7 @@ from outreach.stages import AI_DESCRIPTION, ENRICHMENT, VETTING, Stage
 from outreach.storm_clock import minutes_pass
 from outreach.storm_rows import fill
 from outreach.tables import discoveries, error_texts
-from raceproof import Lost, Released, SetAside, sql
+from raceproof import DeadLettered, Lost, Released, sql
 
 from .conftest import Opening
 
@@ -49,9 +49,7 @@ async def error_of(service: Service, key: int) -> str | None:
 
 async def write_error(service: Service, key: int, text: str | None) -> None:
     async with service.database.transaction() as (connection, _):
-        await connection.execute(
-            update(discoveries).where(discoveries.c.id == key).values(enrichment_error=text)
-        )
+        await connection.execute(update(discoveries).where(discoveries.c.id == key).values(enrichment_error=text))
 
 
 async def kept(service: Service, key: int) -> list[str]:
@@ -142,7 +140,7 @@ async def test_an_error_is_kept_through_every_claim(opening: Opening, form: Form
             [work] = await the_note.acquire_ai_description_work_batch()
             assert work.attempt == attempt
             answer = await the_note.release_ai_description_lock(work, f"the model said no, time {attempt}")
-        assert isinstance(answer, SetAside)
+        assert isinstance(answer, DeadLettered)
         assert await error_of(service, 1) == "the model said no, time 5"
         assert set(await kept(service, 1)) == {
             "HTTPError: 502 from the host",
@@ -181,9 +179,7 @@ async def test_malformed_markers_hold_nothing_and_stop_nothing(opening: Opening,
 
 
 @BOTH
-async def test_a_marker_of_an_older_version_holds_its_row_until_it_is_stale(
-    opening: Opening, form: Form
-) -> None:
+async def test_a_marker_of_an_older_version_holds_its_row_until_it_is_stale(opening: Opening, form: Form) -> None:
     now = datetime.now(UTC).replace(tzinfo=None)
     async with opening(form=form) as service:
         await enriched(service, 3)
@@ -212,7 +208,7 @@ async def test_the_rows_of_a_dead_worker_are_taken_over_or_cleaned_up(opening: O
             assert isinstance(await the_note.release_ai_description_lock(work), Lost)
 
 
-async def test_rows_whose_workers_died_five_times_are_set_aside_and_say_so(opening: Opening) -> None:
+async def test_rows_whose_workers_died_five_times_are_dead_letter_and_say_so(opening: Opening) -> None:
     async with opening(form="marker") as service:
         await enriched(service, 1)
         for _ in range(5):
@@ -260,7 +256,7 @@ async def test_the_two_forms_keep_out_of_each_others_rows(opening: Opening) -> N
 
 
 @BOTH
-async def test_a_last_attempt_in_one_form_is_not_set_aside_in_the_other(opening: Opening, form: Form) -> None:
+async def test_a_last_attempt_in_one_form_is_not_dead_letter_in_the_other(opening: Opening, form: Form) -> None:
     """Whoever finds fewer rows than it wants sets aside those that have had all their attempts and that nobody holds."""
     async with opening(form="columns") as service:
         await enriched(service, 1)
@@ -281,7 +277,7 @@ async def test_a_last_attempt_in_one_form_is_not_set_aside_in_the_other(opening:
 
 
 @BOTH
-async def test_a_dead_lock_in_one_form_is_set_aside_in_the_other(opening: Opening, form: Form) -> None:
+async def test_a_dead_lock_in_one_form_is_dead_letter_in_the_other(opening: Opening, form: Form) -> None:
     async with opening(form="columns") as service:
         await enriched(service, 1)
         database = service.database
@@ -339,9 +335,7 @@ def _count(service: Service, seen: list[int], begun: asyncio.Event) -> None:
 
 def test_the_time_of_a_marker_is_read_in_both_ways_or_not_at_all() -> None:
     assert marked_at("PROCESSING:AI_DESC:0f:1769860800.5") == datetime.fromtimestamp(1769860800.5, UTC)
-    assert marked_at("PROCESSING:VETTING:0f:2026-01-31T12:00:00.123+00:00") == datetime(
-        2026, 1, 31, 12, tzinfo=UTC
-    )
+    assert marked_at("PROCESSING:VETTING:0f:2026-01-31T12:00:00.123+00:00") == datetime(2026, 1, 31, 12, tzinfo=UTC)
     assert [marked_at(text) for text in MALFORMED if "9999-12" not in text] == [None] * (len(MALFORMED) - 1)
 
 
@@ -360,9 +354,7 @@ async def test_a_new_discovery_of_a_podcast_in_work_waits_in_its_line(opening: O
 
 
 @BOTH
-async def test_a_lock_that_was_taken_over_in_one_form_is_over_in_the_other(
-    opening: Opening, form: Form
-) -> None:
+async def test_a_lock_that_was_taken_over_in_one_form_is_over_in_the_other(opening: Opening, form: Form) -> None:
     """Its fence stood in another column, which the new holder did not touch: the late one could renew, and end the row."""
     async with opening(form="columns") as service:
         await enriched(service, 2)

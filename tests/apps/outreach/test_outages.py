@@ -128,9 +128,7 @@ async def test_when_the_outage_is_over_the_stages_go_on_by_themselves(
         rows = sum((await attempts(service)).values())
         await service.manager.run_until_idle(AI_DESCRIPTION)
         async with service.database.read() as connection:
-            times = (
-                await connection.execute(select(pauses.c.times).where(pauses.c.name == "ai"))
-            ).scalar_one()
+            times = (await connection.execute(select(pauses.c.times).where(pauses.c.name == "ai"))).scalar_one()
         assert times > 0
     provider.outage("")
     async with opening(**{**told, "ai_url": provider.url}) as service:
@@ -212,16 +210,14 @@ async def test_single_failures_among_answers_pause_nothing(opening: Opening) -> 
 
 
 @BOTH
-async def test_a_row_that_the_provider_never_answers_is_set_aside_and_starves_no_other(
+async def test_a_row_that_the_provider_never_answers_is_dead_letter_and_starves_no_other(
     opening: Opening, scripted: ScriptedProvider, form: Form
 ) -> None:
     """A 500 for one content is not an outage: others are answered meanwhile."""
 
     def reply(request: dict[str, Any]) -> Any:
         poison = "Growth Ledger" in request["messages"][-1]["content"]
-        return (
-            (500, {}, {"error": {"message": "cannot process"}}) if poison else said("A show about pricing.")
-        )
+        return (500, {}, {"error": {"message": "cannot process"}}) if poison else said("A show about pricing.")
 
     scripted.reply = reply
     told = scripted.settings() | {"form": form, "ai_pause": HOUR, "rest": HOUR}
@@ -289,9 +285,7 @@ async def _known_podcast(service: Service, campaign: int, url: str) -> None:
     now = "clock_timestamp()" if service.database.dialect == "postgres" else "datetime('now')"
     async with service.database.transaction() as (connection, _):
         await connection.execute(
-            text(
-                f"INSERT INTO media (rss_url, name, created_at, updated_at) VALUES (:url, :url, {now}, {now})"
-            ),
+            text(f"INSERT INTO media (rss_url, name, created_at, updated_at) VALUES (:url, :url, {now}, {now})"),
             {"url": url},
         )
         await connection.execute(
@@ -313,9 +307,7 @@ async def test_a_pause_is_seen_on_the_page_in_the_figures_and_by_every_command(
         metrics = Metrics()
         await measure(service, metrics)
         app = outreach_app(service, Loops(), metrics)
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://localhost"
-        ) as client:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
             page = (await client.get("/")).text
             figures = (await client.get("/metrics")).text
             told = (await client.get("/api/overview")).json()
@@ -365,9 +357,7 @@ async def test_retry_tries_the_whole_line_of_a_podcast_again(opening: Opening, f
 
 
 @BOTH
-async def test_everything_that_a_stage_has_set_aside_can_be_tried_again_at_once(
-    opening: Opening, form: Form
-) -> None:
+async def test_everything_that_a_stage_has_dead_letter_can_be_tried_again_at_once(opening: Opening, form: Form) -> None:
     async with opening(form=form) as service:
         await two_campaigns_failed(service)
         answers = await reviewing.try_again(service.database, service.claiming, "enrichment", None)
@@ -387,9 +377,7 @@ async def test_the_command_retries_all_or_some_and_never_neither(opening: Openin
         assert (await asyncio.to_thread(_outreach, url, *arguments)).returncode == 2
 
 
-async def test_the_budget_pauses_both_stages_until_there_is_more(
-    opening: Opening, provider: RunningProvider
-) -> None:
+async def test_the_budget_pauses_both_stages_until_there_is_more(opening: Opening, provider: RunningProvider) -> None:
     async with opening(**provider.settings() | {"ai_budget": 0.0, "ai_pause": 0.001}) as service:
         await found(service)
         for _ in range(3):

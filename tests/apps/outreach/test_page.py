@@ -46,9 +46,7 @@ async def served(settings: Settings) -> AsyncIterator[tuple[Service, str]]:
             await serving
 
 
-async def test_a_person_adds_a_campaign_sees_why_a_match_scored_and_decides(
-    browser: Browser, tmp_path: Path
-) -> None:
+async def test_a_person_adds_a_campaign_sees_why_a_match_scored_and_decides(browser: Browser, tmp_path: Path) -> None:
     settings = Settings(database=f"sqlite:///{tmp_path / 'outreach.db'}", rest=0.0)
     async with served(settings) as (service, url), browser.leaving():
         page = await browser.page(url + "campaigns.html")

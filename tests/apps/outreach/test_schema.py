@@ -81,9 +81,7 @@ async def reading(url: str) -> AsyncIterator[None]:
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
-            for table in await connection.fetch(
-                "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-            ):
+            for table in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
                 await connection.execute(f'LOCK TABLE "{table[0]}" IN ACCESS SHARE MODE')
             yield
     finally:
@@ -281,9 +279,7 @@ async def _said(instance: Instance, words: str) -> bool:
     return words in instance.said()
 
 
-async def test_invented_answers_are_not_written_into_a_database_that_has_others(
-    opening: Opening, served: Any
-) -> None:
+async def test_invented_answers_are_not_written_into_a_database_that_has_others(opening: Opening, served: Any) -> None:
     async with opening() as service:
         await add_campaign(service.database, "Real", ["soil"], "About soil.")
     service_process = served("--simulate")

@@ -17,7 +17,7 @@ from outreach.slots import Slots
 from outreach.stages import AI_DESCRIPTION, ENRICHMENT, STAGES
 from outreach.storm_rows import fill
 from outreach.tables import discoveries
-from raceproof import Leading, Lease, sql
+from raceproof import Lease, LeaseGranted, sql
 
 from .conftest import KEY, Opening, RunningProvider, running_provider
 
@@ -71,9 +71,7 @@ async def all_vetted(service: Service) -> bool:
         return (await connection.execute(asked)).scalar_one() == 0
 
 
-async def test_three_processes_together_make_three_calls_at_once(
-    opening: Opening, url: str, tmp_path: Path
-) -> None:
+async def test_three_processes_together_make_three_calls_at_once(opening: Opening, url: str, tmp_path: Path) -> None:
     """The semaphore of each process counted its own: six were under way at once."""
     with running_provider(slow=0.2) as provider:
         async with opening() as service:
@@ -148,8 +146,8 @@ async def test_rows_that_wait_for_a_turn_lose_no_attempt(opening: Opening) -> No
         async with opening(**told) as service:
             await waiting(service)
             lease = Lease("ai/0", 3600.0)
-            taken = await service.database.store.lead(lease, "somebody else")
-            assert isinstance(taken, Leading)
+            taken = await service.database.store.acquire_lease(lease, "somebody else")
+            assert isinstance(taken, LeaseGranted)
             await service.manager.run_until_idle(AI_DESCRIPTION)
             async with service.database.read() as connection:
                 asked = select(discoveries.c.ai_description_status, discoveries.c.ai_description_attempts)

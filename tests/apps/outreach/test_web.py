@@ -30,9 +30,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     """The pipeline has run once, and a row is being worked on."""
     told = Settings(database=f"sqlite:///{tmp_path / 'outreach.db'}", rest=0.0)
     async with prepared(told, Metrics(), Purpose.MIGRATE) as service:
-        campaign = await add_campaign(
-            service.database, "Startups <b>", ["startup", "pricing"], "Founders on pricing."
-        )
+        campaign = await add_campaign(service.database, "Startups <b>", ["startup", "pricing"], "Founders on pricing.")
         await discover(service.database, service.fetcher, campaign, "shipped:search-startups.json")
         await discover(service.database, service.fetcher, campaign, "shipped:coming-soon.xml")
         await run_all(service, 1)
@@ -106,10 +104,7 @@ async def test_with_a_token_nothing_but_health_is_open(service: Service) -> None
     told = service.settings.model_copy(update={"token": Settings(token="open-sesame-42-and-more").token})
     guarded = replace(service, settings=told)
     async with client_of(guarded) as client:
-        codes = {
-            path: (await client.get(path)).status_code
-            for path in ("/", "/api/overview", "/metrics", "/health")
-        }
+        codes = {path: (await client.get(path)).status_code for path in ("/", "/api/overview", "/metrics", "/health")}
         assert codes == {"/": 401, "/api/overview": 401, "/metrics": 401, "/health": 200}
         bearer = {"Authorization": "Bearer open-sesame-42-and-more"}
         assert (await client.get("/", headers=bearer)).status_code == 200

@@ -56,9 +56,7 @@ def cluster() -> Iterator[str]:
             bus = free_port()
             server = stack.enter_context(valkey(cluster_enabled="yes", cluster_port=bus))
             client: Any = stack.enter_context(redis.Redis(port=server.port, decode_responses=True))
-            client.execute_command(
-                "CLUSTER", "ADDSLOTSRANGE", number * SLOTS // 3, (number + 1) * SLOTS // 3 - 1
-            )
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", number * SLOTS // 3, (number + 1) * SLOTS // 3 - 1)
             nodes.append((server.port, bus, client))
         for port, bus, _ in nodes[1:]:
             nodes[0][2].execute_command("CLUSTER", "MEET", "127.0.0.1", port, bus)
@@ -175,9 +173,7 @@ async def opened(
     settings = Settings(**told)
     async with AsyncExitStack() as stack:
         if telegram is None:
-            telegram = await stack.enter_async_context(
-                SimulatedTelegram(code_seconds=code_seconds, migrate=migrate)
-            )
+            telegram = await stack.enter_async_context(SimulatedTelegram(code_seconds=code_seconds, migrate=migrate))
         line = Line("127.0.0.1", telegram.port)
         stack.push_async_callback(line.close)
         clients = simulated_clients(line) if ingest else None

@@ -17,7 +17,7 @@ from qrlogin.places import open_places
 from qrlogin.service import running
 from qrlogin.settings import Settings
 from qrlogin.simulated import Line, simulated_clients
-from raceproof import Move
+from raceproof.declare import Move
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__])

@@ -22,9 +22,7 @@ async def only_logged_in(world: World, *accounts: int) -> None:
     await until(so, lambda: f"{accounts} are logged in, not {world.telegram.logged_in()}")
 
 
-async def test_the_phone_of_another_account_cannot_replace_the_session_of_a_user(
-    store: str, tmp_path: Path
-) -> None:
+async def test_the_phone_of_another_account_cannot_replace_the_session_of_a_user(store: str, tmp_path: Path) -> None:
     """A stranger with the token of an attempt scans it: the user's own session stays current."""
     async with opened(store, tmp_path, any_account=False) as world:
         own = await world.log_in(USER, int(USER))
@@ -37,9 +35,7 @@ async def test_the_phone_of_another_account_cannot_replace_the_session_of_a_user
         await only_logged_in(world, int(USER))
 
 
-async def test_a_victim_that_scans_the_code_of_an_attacker_is_logged_out_again(
-    store: str, tmp_path: Path
-) -> None:
+async def test_a_victim_that_scans_the_code_of_an_attacker_is_logged_out_again(store: str, tmp_path: Path) -> None:
     """QR phishing, also with a password: the attacker's own attempt fails, and no device is left at Telegram."""
     async with opened(store, tmp_path, any_account=False) as world:
         plain, protected = await world.start("666"), await world.start("667")

@@ -24,7 +24,7 @@ from qrlogin.metrics import Metrics
 from qrlogin.miniapp import user_of
 from qrlogin.sealing import CannotOpen, Vault, new_key, parsed_keys
 from qrlogin.settings import Settings
-from raceproof.intake import Secret
+from raceproof.webhooks import Secret
 from tests.apps.qrlogin.conftest import USER, World, opened
 
 TOKEN = "the token of the backend"

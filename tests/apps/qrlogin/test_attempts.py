@@ -25,9 +25,7 @@ return old
 """
 
 
-async def test_a_start_makes_an_id_as_the_note_says_and_the_active_attempt(
-    store: str, tmp_path: Path
-) -> None:
+async def test_a_start_makes_an_id_as_the_note_says_and_the_active_attempt(store: str, tmp_path: Path) -> None:
     async with opened(store, tmp_path, ingest=False) as world:
         made = await world.manager.create_session(USER)
         assert re.fullmatch(SESSION_ID, made)
@@ -86,9 +84,7 @@ async def test_the_same_start_again_changes_nothing(store: str, tmp_path: Path) 
         assert await world.status(session_id) == "qr_rendered"
 
 
-async def test_a_superseded_ingest_that_writes_late_is_refused_whatever_it_writes(
-    store: str, tmp_path: Path
-) -> None:
+async def test_a_superseded_ingest_that_writes_late_is_refused_whatever_it_writes(store: str, tmp_path: Path) -> None:
     async with opened(store, tmp_path, ingest=False) as world:
         for status in OPEN:
             session_id = await world.start()
@@ -191,9 +187,7 @@ async def test_what_a_holder_that_was_replaced_shows_is_not_seen(store: str, tmp
 
         await until(taken_over, lambda: "the lease is over")
         for claim, url in ((found, "tg://login?token=new"), (late, "tg://login?token=late")):
-            sealed = world.places.vault.seal(
-                f"shown {session_id}", f'{{"url": "{url}", "expires": 9e9, "version": 1}}'
-            )
+            sealed = world.places.vault.seal(f"shown {session_id}", f'{{"url": "{url}", "expires": 9e9, "version": 1}}')
             await beside.show(session_id, claim.fence, sealed.text, 30)
         assert await world.code(session_id) == "tg://login?token=new"
 

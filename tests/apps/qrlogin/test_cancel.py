@@ -39,9 +39,7 @@ async def test_a_login_whose_session_is_being_saved_cannot_be_cancelled(store: s
         assert saved["status"] == "current"
 
 
-async def test_a_login_that_is_cancelled_before_its_session_is_saved_leaves_nothing(
-    store: str, tmp_path: Path
-) -> None:
+async def test_a_login_that_is_cancelled_before_its_session_is_saved_leaves_nothing(store: str, tmp_path: Path) -> None:
     async with standing_at(store, tmp_path, "authorized") as (world, session_id, ingest):
         assert (await world.manager.cancel(session_id)).won
         ingest.go_on()

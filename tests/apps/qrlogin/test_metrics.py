@@ -70,9 +70,7 @@ async def test_an_ingest_process_tells_its_own_health_and_figures(redis_store: s
                 assert "Traceback" not in said
 
 
-async def test_an_instance_without_ingest_knows_how_many_attempts_are_open(
-    store: str, tmp_path: Path
-) -> None:
+async def test_an_instance_without_ingest_knows_how_many_attempts_are_open(store: str, tmp_path: Path) -> None:
     metrics = Metrics()
     async with opened(store, tmp_path, ingest=False) as world:
         await world.start("ann")

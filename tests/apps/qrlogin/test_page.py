@@ -130,9 +130,7 @@ async def test_a_second_tab_takes_over_and_the_first_one_says_so(url: str, brows
     await expect(first.get_by_role("heading", name="Continued elsewhere")).to_be_visible()
 
 
-async def test_a_link_from_a_bot_opens_the_page_and_a_stranger_s_browser_does_not(
-    url: str, browser: Browser
-) -> None:
+async def test_a_link_from_a_bot_opens_the_page_and_a_stranger_s_browser_does_not(url: str, browser: Browser) -> None:
     async with httpx.AsyncClient(base_url=url) as bot:
         told = (await bot.post("logins", json={"user_id": "bob"})).json()
     page = await browser.page(url + told["link"])

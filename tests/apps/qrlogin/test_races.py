@@ -18,9 +18,7 @@ from tests.apps.qrlogin.conftest import USER, World, opened, until
 from tests.apps.qrlogin.ingest_process import IngestProcess, StartingProcess, barrier
 
 
-async def test_of_many_starts_by_several_processes_at_once_one_attempt_is_open(
-    store: str, tmp_path: Path
-) -> None:
+async def test_of_many_starts_by_several_processes_at_once_one_attempt_is_open(store: str, tmp_path: Path) -> None:
     async with opened(store, tmp_path, ingest=False) as world:
         together = barrier(3)
         starting = [StartingProcess(world.settings, USER, 10, together) for _ in range(3)]
@@ -31,9 +29,7 @@ async def test_of_many_starts_by_several_processes_at_once_one_attempt_is_open(
         assert Counter(row["status"] for row in known.rows.values()) == {"pending": 1, "superseded": 29}
         active = await world.places.active(USER)
         assert active is not None
-        assert [name for name, row in known.rows.items() if row["status"] == "pending"] == [
-            active["session_id"]
-        ]
+        assert [name for name, row in known.rows.items() if row["status"] == "pending"] == [active["session_id"]]
         assert known.pointer == active["session_id"]
         # each superseded one names a successor of its own, and the chain of all of them ends at the active one
         successor = {name: row.get("superseded_by") for name, row in known.rows.items()}
@@ -50,9 +46,7 @@ async def test_a_start_over_an_attempt_at_each_status_and_an_ingest_that_writes_
     """It stands still at a status, the user starts again, and then it goes on without knowing."""
     accounts = {str(status): number for number, status in enumerate(OPEN, 1)}
     async with opened(store, tmp_path, ingest=False, lease=600.0) as world:
-        with IngestProcess(
-            world.settings, world.telegram.port, at_of={status: status for status in OPEN}
-        ) as late:
+        with IngestProcess(world.settings, world.telegram.port, at_of={status: status for status in OPEN}) as late:
             old = {str(status): await world.start(status) for status in OPEN}
             for status, session_id in old.items():
                 if status not in ("pending", "qr_rendered"):
@@ -147,9 +141,7 @@ async def test_scans_around_the_moment_of_expiry_end_in_one_way_each(store: str,
                 if code is None:
                     return await world.ended(session_id)
                 ends = int(session_id.unix) + 3.5  # started within that second
-                await asyncio.sleep(
-                    max(0.0, ends + (number - 6) * 0.15 - time.time())
-                )  # the moment is aimed at
+                await asyncio.sleep(max(0.0, ends + (number - 6) * 0.15 - time.time()))  # the moment is aimed at
                 told = await asyncio.gather(world.phone(number + 1).scan(code), return_exceptions=True)
                 _refused(told[0])
                 return await world.ended(session_id)
@@ -184,17 +176,13 @@ async def _code_or_end(world: World, session_id: SessionId) -> str | None:
     return found[0]
 
 
-async def test_every_write_of_a_login_that_was_taken_over_is_refused_by_its_fence(
-    store: str, tmp_path: Path
-) -> None:
+async def test_every_write_of_a_login_that_was_taken_over_is_refused_by_its_fence(store: str, tmp_path: Path) -> None:
     """At each status: it stands still until its lease is over, another takes the attempt, and it goes on.
 
     The status is still the one that the late process expects, so nothing but the fence can refuse its next write.
     """
     async with opened(store, tmp_path, ingest=False, lease=1.0) as world:
-        with IngestProcess(
-            world.settings, world.telegram.port, at_of={status: status for status in OPEN}
-        ) as late:
+        with IngestProcess(world.settings, world.telegram.port, at_of={status: status for status in OPEN}) as late:
             held = {str(status): await world.start(status) for status in OPEN}
             codes: dict[str, str] = {}
             for number, (status, session_id) in enumerate(held.items(), 1):

@@ -117,9 +117,7 @@ async def test_a_user_whose_id_is_part_of_another_s_is_a_stranger(redis_store: s
         assert await world.status(theirs) == "pending"
 
 
-async def test_a_login_works_on_a_three_node_cluster_with_the_user_as_hash_tag(
-    cluster: str, tmp_path: Path
-) -> None:
+async def test_a_login_works_on_a_three_node_cluster_with_the_user_as_hash_tag(cluster: str, tmp_path: Path) -> None:
     async with opened(cluster, tmp_path) as world:
         started = [await world.start(f"user-{number}") for number in range(12)]
         for number, session_id in enumerate(started):

@@ -50,9 +50,7 @@ async def test_an_ingest_that_is_killed_at_a_status_leaves_nothing_stuck(
             assert await world.places.saving.session_of(USER) is not None
 
 
-async def test_whoever_follows_is_shown_the_code_of_the_process_that_has_taken_over(
-    store: str, tmp_path: Path
-) -> None:
+async def test_whoever_follows_is_shown_the_code_of_the_process_that_has_taken_over(store: str, tmp_path: Path) -> None:
     async with opened(store, tmp_path, ingest=False, lease=1.0) as world:
         session_id = await world.start()
         versions: list[str] = []
@@ -75,9 +73,7 @@ async def test_whoever_follows_is_shown_the_code_of_the_process_that_has_taken_o
         await following
 
 
-async def test_a_paused_ingest_wakes_up_to_refusals_and_one_session_is_saved(
-    store: str, tmp_path: Path
-) -> None:
+async def test_a_paused_ingest_wakes_up_to_refusals_and_one_session_is_saved(store: str, tmp_path: Path) -> None:
     async with opened(store, tmp_path, ingest=False, lease=1.0) as world:
         with IngestProcess(world.settings, world.telegram.port, at="none") as paused:
             session_id = await world.start()
@@ -115,9 +111,7 @@ async def test_a_paused_ingest_does_not_log_out_the_session_that_another_has_sav
         assert world.telegram.logged_in() == [7]
 
 
-async def test_an_ingest_that_is_told_to_end_gives_its_attempts_to_another_at_once(
-    store: str, tmp_path: Path
-) -> None:
+async def test_an_ingest_that_is_told_to_end_gives_its_attempts_to_another_at_once(store: str, tmp_path: Path) -> None:
     async with opened(store, tmp_path, ingest=False, lease=600.0) as world:
         session_id = await world.start()
         with IngestProcess(world.settings, world.telegram.port) as first:

@@ -51,9 +51,7 @@ async def test_a_session_is_handed_to_nobody_without_the_token(store: str, tmp_p
             assert len([one for one in await world.saved() if one["status"] == "current"]) == 1
 
 
-async def test_a_revoked_session_is_logged_out_at_telegram_and_handed_out_no_more(
-    store: str, tmp_path: Path
-) -> None:
+async def test_a_revoked_session_is_logged_out_at_telegram_and_handed_out_no_more(store: str, tmp_path: Path) -> None:
     async with opened(store, tmp_path, token=TOKEN) as world, api_of(world) as api:
         await world.log_in(USER, 7)
         assert world.telegram.logged_in() == [7]
@@ -89,9 +87,7 @@ async def test_an_operator_exports_and_revokes_a_session_by_the_command_line(tmp
         assert (await run(world, USER, "--export")).exit_code == 4
 
 
-async def test_a_login_is_saved_while_many_sessions_are_sealed_with_a_new_key(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+async def test_a_login_is_saved_while_many_sessions_are_sealed_with_a_new_key(tmp_path: Path, monkeypatch: Any) -> None:
     """In small steps, each with its own transaction: the lock of the database is free in between."""
     monkeypatch.setattr("qrlogin.saving.ROTATED_AT_ONCE", 2)
     old, new = new_key(), new_key()

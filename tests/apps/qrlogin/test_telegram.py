@@ -113,9 +113,7 @@ async def test_the_proof_of_a_password_does_not_hold_up_other_logins(
     assert await world.ended(session_id) == "done"
 
 
-async def test_a_cancelled_login_whose_process_died_is_logged_out_by_the_next_one(
-    store: str, tmp_path: Path
-) -> None:
+async def test_a_cancelled_login_whose_process_died_is_logged_out_by_the_next_one(store: str, tmp_path: Path) -> None:
     """Its session was held already: whoever forgets it ends it at Telegram first."""
     async with standing_at(store, tmp_path, "authorized") as (world, session_id, ingest):
         ingest.kill()
@@ -130,9 +128,7 @@ async def test_a_cancelled_login_whose_process_died_is_logged_out_by_the_next_on
         assert await world.saved() == []
 
 
-async def test_a_session_whose_attempt_the_store_forgot_is_ended_at_telegram(
-    redis_store: str, tmp_path: Path
-) -> None:
+async def test_a_session_whose_attempt_the_store_forgot_is_ended_at_telegram(redis_store: str, tmp_path: Path) -> None:
     """No ingest for a quarter of an hour at session_saved: nothing is saved, and no device stays logged in unseen."""
     async with standing_at(redis_store, tmp_path, "session_saved") as (world, session_id, ingest):
         ingest.kill()

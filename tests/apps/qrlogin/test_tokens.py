@@ -9,7 +9,7 @@ import pytest
 from qrlogin import identity, manager
 from qrlogin.identity import SessionId, Signer
 from qrlogin.lifecycle import AGAIN_SECONDS, TOKEN_SECONDS
-from raceproof.intake import Secret
+from raceproof.webhooks import Secret
 from tests.apps.qrlogin.conftest import USER, World, opened
 from tests.apps.qrlogin.test_api import api_of, start
 

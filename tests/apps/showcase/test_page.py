@@ -80,9 +80,7 @@ async def test_no_button_can_be_pressed_without_token_or_from_another_origin() -
                     path, data={"token": token}, headers={"sec-fetch-site": "cross-site"}
                 ),
             }
-            assert {what: answer.status_code for what, answer in answers.items()} == dict.fromkeys(
-                answers, 403
-            )
+            assert {what: answer.status_code for what, answer in answers.items()} == dict.fromkeys(answers, 403)
             assert (await client.get(path)).status_code == 405
             named = await client.post(path, data={"token": token}, headers={"host": "evil.example"})
             assert named.status_code == 421

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
-from raceproof.errors import CallError
+from raceproof.kernel.errors import CallError
 
 
 class Fate(Enum):

@@ -73,9 +73,7 @@ class Ahead:
             index = process.index
             states = (*states[:index], process.dead_state(), *states[index + 1 :])
             return Foreseen(outside, index, states, None)
-        return Foreseen(
-            outside, process.index, states, process.knowing(self._observed(operation, fate, trial))
-        )
+        return Foreseen(outside, process.index, states, process.knowing(self._observed(operation, fate, trial)))
 
     def _observed(self, operation: Operation, fate: Fate, trial: _Trial | None) -> int:
         run, process = self._run, operation.process

@@ -10,10 +10,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from raceproof.driver import AsyncDriver
-from raceproof.errors import CallError
-from raceproof.moves import MoveRequest
-from raceproof.outcome import Answer
-from raceproof.statement import AcknowledgementLost, Program, Rows, Statement, run
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.statement import AcknowledgementLost, Program, Rows, Statement, run
+from raceproof.moves.answers import Answer
+from raceproof.moves.request import MoveRequest
 from raceproof.store import AsyncStore
 from raceproof.testing.explorer.action import Fate
 from raceproof.testing.explorer.process import Operation, Process
@@ -45,9 +45,8 @@ class ExploredDriver(AsyncDriver):
 
     def __init__(self, explored: "Run", process: Process) -> None:
         ground = explored.ground
-        self.dialect = ground.dialect
-        self.moves = ground.moves
-        self._primitives = ground.primitives
+        super().__init__(ground.programs.dialect)
+        self.programs = ground.programs
         self._explored = explored
         self._process = process
         self.in_transaction = False
@@ -57,7 +56,7 @@ class ExploredDriver(AsyncDriver):
         return not self.in_transaction
 
     async def move(self, request: MoveRequest) -> Answer[Any, Any]:
-        program = partial(self.moves.one, request)
+        program = partial(self.programs.moves.one, request)
         return await self._steps(program(), lambda: f"{request.move} {request.key!r}", program)
 
     async def run(self, program: Program[T]) -> T:
@@ -70,9 +69,7 @@ class ExploredDriver(AsyncDriver):
         again: Callable[[], Program[T]] | None = None,
     ) -> T:
         if self._explored.whole_calls:
-            whole: _Whole[T] = await self._wait(
-                lambda: _name(program), lambda: self._whole(program), plain=True
-            )
+            whole: _Whole[T] = await self._wait(lambda: _name(program), lambda: self._whole(program), plain=True)
             return whole.result
         try:
             statement = next(program)
@@ -124,9 +121,7 @@ class ExploredDriver(AsyncDriver):
         return _Whole(run(execute, program))
 
     async def execute(self, statement: Statement) -> Rows:
-        rows: Rows = await self._wait(
-            lambda: statement.name, lambda: self._explored.ground.execute(statement)
-        )
+        rows: Rows = await self._wait(lambda: statement.name, lambda: self._explored.ground.execute(statement))
         return rows
 
     async def sql(self, text: str, params: Sequence[Any]) -> Rows:
@@ -144,9 +139,7 @@ class ExploredDriver(AsyncDriver):
         await self._wait(lambda: "BEGIN", apply, plain=True)
 
     async def commit(self) -> None:
-        await self._wait(
-            lambda: "COMMIT", lambda: self._close(self._explored.ground.commit), plain=True, ends=True
-        )
+        await self._wait(lambda: "COMMIT", lambda: self._close(self._explored.ground.commit), plain=True, ends=True)
 
     def rollback(self) -> None:
         """At once: nobody can tell when it happens."""
@@ -168,9 +161,7 @@ class ExploredDriver(AsyncDriver):
         trial: Callable[[], Any] | None = None,
     ) -> Any:
         def error(fate: Fate) -> BaseException:
-            lost = StoreUnreachable(
-                "the answer was lost" if fate is Fate.UNANSWERED else "the store was not reached"
-            )
+            lost = StoreUnreachable("the answer was lost" if fate is Fate.UNANSWERED else "the store was not reached")
             if self.in_transaction:
                 self.rollback()  # its connection is gone, and the transaction with it
                 return lost
@@ -238,28 +229,26 @@ class _Step:
 class Connection(AsyncStore):
     """The library's store for one explored process; and plain SQL, for what does not use the library."""
 
-    _driver: ExploredDriver
+    driver: ExploredDriver
 
     async def execute(self, text: str, *params: Any) -> list[tuple[Any, ...]]:
         """Run one statement of your own and get its rows. It commits by itself, or with the `transaction` around it."""
         if _is_control(text):
-            raise CallError(
-                f"{text!r}: say `async with db.transaction():` here, so that the explorer knows of it"
-            )
-        return [tuple(row) for row in await self._driver.sql(text, params)]
+            raise CallError(f"{text!r}: say `async with db.transaction():` here, so that the explorer knows of it")
+        return [tuple(row) for row in await self.driver.sql(text, params)]
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """What is written in this block is committed together, or not at all."""
-        if self._driver.in_transaction:
+        if self.driver.in_transaction:
             raise CallError("a transaction is open here already; one in another is not explored")
         try:
-            await self._driver.begin()
+            await self.driver.begin()
             yield
         except BaseException:
-            self._driver.rollback()
+            self.driver.rollback()
             raise
-        await self._driver.commit()
+        await self.driver.commit()
 
 
 @cache

@@ -7,10 +7,9 @@ and ROLLBACK is done here with the same texts, so the SQL and the scripts are th
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from raceproof.driver import Moves
-from raceproof.primitives import Primitives
-from raceproof.schema.history import Dialect
-from raceproof.statement import Rows, Statement
+from raceproof.kernel.statement import Rows, Statement
+from raceproof.programs import Programs
+from raceproof.schema import Dialect
 
 T = TypeVar("T")
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -21,10 +20,7 @@ class Ground(Protocol):
 
     dialect: str
 
-    @property
-    def moves(self) -> Moves: ...
-    @property
-    def primitives(self) -> Primitives: ...
+    programs: Programs
 
     def set_clock(self, clock: float) -> None:
         """What the store's clock shows from now on, in seconds since the run began."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, NoReturn
 
-from raceproof.errors import RaceproofError
+from raceproof.kernel.errors import RaceproofError
 
 
 class NotExplorable(RaceproofError):

@@ -11,11 +11,11 @@ from typing import Any
 
 import psycopg
 
-from raceproof.moves import PostgresMoves
-from raceproof.primitives import Primitives
-from raceproof.quoting import identifier, qualified
-from raceproof.schema.history import Dialect
-from raceproof.statement import Rows, Statement
+from raceproof.kernel.postgres import PostgresDialect
+from raceproof.kernel.quoting import identifier, qualified
+from raceproof.kernel.statement import Rows, Statement
+from raceproof.programs import Programs
+from raceproof.schema import Dialect
 from raceproof.testing.explorer.expiries import Spans
 from raceproof.testing.explorer.ground import Tables, frozen, statements
 from raceproof.testing.explorer.virtual import EPOCH
@@ -50,9 +50,8 @@ class PostgresGround:
         self._open = 0
         self._tables: list[str] = []
         self._reset = ""
-        self.moves = PostgresMoves("dollar", self._connection.info.server_version // 10000)
-        self.moves.in_transaction = lambda: self._open > 0
-        self.primitives = Primitives(self.moves)
+        version = self._connection.info.server_version // 10000
+        self.programs = Programs(PostgresDialect("dollar", version, in_transaction=lambda: self._open > 0))
         self.set_clock(0.0)
 
     def _run(self, text: str, params: Sequence[Any] = ()) -> Rows:

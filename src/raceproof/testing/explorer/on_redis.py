@@ -9,13 +9,13 @@ from typing import Any
 
 import redis
 
-from raceproof.errors import CallError
-from raceproof.moves import RedisMoves
-from raceproof.moves.request import key_text
-from raceproof.primitives import Primitives
-from raceproof.schema.history import Dialect
-from raceproof.statement import Rows, Statement
-from raceproof.stores.redis import RedisClient
+from raceproof.drivers.redis import RedisClient
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.keys import key_text
+from raceproof.kernel.redis import RedisDialect
+from raceproof.kernel.statement import Rows, Statement
+from raceproof.programs import Programs
+from raceproof.schema import Dialect
 from raceproof.testing.explorer.expiries import Spans
 from raceproof.testing.explorer.ground import Tables, frozen
 from raceproof.testing.explorer.virtual import EPOCH
@@ -55,8 +55,7 @@ class RedisGround:
         self._spans = Spans(durations)
         self._writes = 0
         self._kept: dict[Any, Any] = {}
-        self.moves = RedisMoves()
-        self.primitives = Primitives(self.moves)
+        self.programs = Programs(RedisDialect())
         self.set_clock(0.0)
 
     # the clock
@@ -93,9 +92,7 @@ class RedisGround:
         return frozen(answer)
 
     def begin(self) -> None:
-        raise CallError(
-            "Redis has no transactions of the caller's; explore this scenario on SQLite or PostgreSQL"
-        )
+        raise CallError("Redis has no transactions of the caller's; explore this scenario on SQLite or PostgreSQL")
 
     def commit(self) -> None:
         """Nothing was begun."""
@@ -141,9 +138,7 @@ class RedisGround:
     # a scenario's beginning
 
     def script(self, text: str) -> None:
-        raise CallError(
-            "Redis knows no SQL; use world.table and world.row, or explore on SQLite or PostgreSQL"
-        )
+        raise CallError("Redis knows no SQL; use world.table and world.row, or explore on SQLite or PostgreSQL")
 
     def create(self, table: str, columns: Mapping[str, str], keys: Sequence[str]) -> None:
         """A hash needs no table."""

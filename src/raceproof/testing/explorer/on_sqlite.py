@@ -12,11 +12,12 @@ from functools import lru_cache
 from math import ceil
 from typing import Any, TypeVar
 
-from raceproof.moves import SqliteMoves
-from raceproof.primitives import Primitives
-from raceproof.quoting import identifier, qualified
-from raceproof.schema.history import Dialect
-from raceproof.statement import Rows, Statement
+from raceproof.kernel.quoting import identifier, qualified
+from raceproof.kernel.sqlite import SqliteDialect
+from raceproof.kernel.statement import Rows, Statement
+from raceproof.moves.fast.sqlite import FastSqliteMoves
+from raceproof.programs import Programs
+from raceproof.schema import Dialect
 from raceproof.testing.explorer.ground import Tables, frozen, statements
 from raceproof.testing.explorer.virtual import EPOCH
 
@@ -36,8 +37,10 @@ class SqliteGround:
     dialect = "sqlite"
 
     def __init__(self) -> None:
-        self.moves = SqliteMoves("question", prefers=False)
-        self.primitives = Primitives(self.moves)
+        dialect = SqliteDialect("question")
+        self.programs = Programs(dialect)
+        # the order in which it looks for rows must not depend on earlier runs
+        self.programs.moves = FastSqliteMoves(dialect, prefers=False)
         self.durations: set[float] = set()
         """Every span of time that a statement has reckoned with."""
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -203,8 +206,7 @@ class SqliteGround:
     def tables(self) -> Tables:
         return {
             name: [
-                dict(zip(columns, row, strict=True))
-                for row in sorted(self._cursor.execute(text).fetchall(), key=repr)
+                dict(zip(columns, row, strict=True)) for row in sorted(self._cursor.execute(text).fetchall(), key=repr)
             ]
             for name, columns, text in self._selects
         }

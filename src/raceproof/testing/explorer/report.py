@@ -48,11 +48,7 @@ def headline(verdict: Verdict) -> str:
     """The verdict in one sentence."""
     covered = verdict.covered
     if is_replay(verdict):
-        return (
-            "what must hold does not, in this schedule"
-            if verdict.why
-            else "what must hold holds in this schedule"
-        )
+        return "what must hold does not, in this schedule" if verdict.why else "what must hold holds in this schedule"
     tried = f"{_counted(covered.schedules, 'schedule')} in {_seconds(verdict)}"
     if verdict.kind == "passed":
         return f"no schedule with up to {_counted(covered.exhausted, 'deviation')} breaks it"
@@ -105,9 +101,7 @@ def certificate(verdict: Verdict) -> list[tuple[str, str]]:
         ("cancellations", limits.cancels, (Fate.CANCELLED_BEFORE, Fate.CANCELLED_AFTER)),
     ):
         facts.append((name, f"at {_counted(at(*fates), 'operation')}, up to {limit} in a run"))
-    facts.append(
-        ("expiries", f"time jumped ahead {_counted(covered.expiries, 'time')} while somebody could still act")
-    )
+    facts.append(("expiries", f"time jumped ahead {_counted(covered.expiries, 'time')} while somebody could still act"))
     if covered.random:
         facts.append(("at random", f"{_counted(covered.random, 'schedule')} beyond that"))
     if covered.reached:
@@ -145,8 +139,7 @@ def _table(verdict: Verdict, width: int) -> Iterator[str]:
 def _row(cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
     """The lines of one step: every cell wrapped to its column."""
     columns = [
-        [line for part in cell for line in wrapped(part, size)]
-        for cell, size in zip(cells, widths, strict=True)
+        [line for part in cell for line in wrapped(part, size)] for cell, size in zip(cells, widths, strict=True)
     ]
     for number in range(max(map(len, columns))):
         yield _GAP.join(
@@ -175,8 +168,7 @@ def lines_of(scene: Scene) -> list[str]:
 def _widths(rows: Sequence[Sequence[Sequence[str]]], width: int) -> list[int]:
     """As wide as the longest line in them needs; if that is too much, the widest columns give way."""
     widths = [
-        max(max((_size(part) for part in row[column]), default=0) for row in rows)
-        for column in range(len(rows[0]))
+        max(max((_size(part) for part in row[column]), default=0) for row in rows) for column in range(len(rows[0]))
     ]
     room = width - len(_GAP) * (len(widths) - 1)
     while sum(widths) > room and max(widths) > _NARROWEST:
@@ -216,9 +208,7 @@ def _size(line: str) -> int:
     """How many columns it takes in a terminal."""
     if line.isascii():
         return len(line)
-    return sum(
-        0 if unicodedata.combining(one) else 1 + (unicodedata.east_asian_width(one) in "WF") for one in line
-    )
+    return sum(0 if unicodedata.combining(one) else 1 + (unicodedata.east_asian_width(one) in "WF") for one in line)
 
 
 def _padded(line: str, size: int) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, TypeVar
 
-from raceproof import identity
-from raceproof.events import Event
+from raceproof.kernel import identity
+from raceproof.kernel.events import Event
 from raceproof.testing.explorer.action import WAIT, Action, Fate, Faults, allowed
 from raceproof.testing.explorer.connection import Connection, ExploredDriver
 from raceproof.testing.explorer.expiries import Spans
@@ -70,9 +70,7 @@ class Run:
         self.step = 0
         self.used = Faults()
         self.current: Process | None = None
-        self.processes = [
-            Process(index, one.name, one.body, one.restarts) for index, one in enumerate(world.processes)
-        ]
+        self.processes = [Process(index, one.name, one.body, one.restarts) for index, one in enumerate(world.processes)]
         self.steps: list[Step] | None = [] if record else None
         self.waits: list[float] | None = None
         """Where time goes when it passes, if that is given; else to the next timer or expiry."""
@@ -161,10 +159,7 @@ class Run:
     def can(self, action: Action) -> bool:
         """Whether this can happen now."""
         if action == WAIT:
-            return (
-                bool(self.waits)
-                or (self._next_moment() if self._anybody() else self._next_timer()) is not None
-            )
+            return bool(self.waits) or (self._next_moment() if self._anybody() else self._next_timer()) is not None
         ready = self.enabled(self.processes[action.process])
         return action.place < len(ready) and action.fate in ready[action.place].fates
 
@@ -415,9 +410,7 @@ class Run:
 
     def _next_moment(self) -> float | None:
         """The next timer, or just after the next expiry."""
-        expiries = [
-            when + _TICK for when in (self.ground.next_expiry(), self._spans.next()) if when is not None
-        ]
+        expiries = [when + _TICK for when in (self.ground.next_expiry(), self._spans.next()) if when is not None]
         found = [when for when in (self._next_timer(), *expiries) if when is not None]
         return self._soon(min(found)) if found else None
 

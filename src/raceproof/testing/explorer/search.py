@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from raceproof import events, identity
-from raceproof.errors import CallError, RaceproofError
+from raceproof.kernel import events, identity
+from raceproof.kernel.errors import CallError, RaceproofError
 from raceproof.testing.explorer.action import WAIT, Action, Fate, Faults, Schedule, parsed, written
 from raceproof.testing.explorer.ahead import Ahead, Foreseen
 from raceproof.testing.explorer.ground import Ground
@@ -132,13 +132,13 @@ class Explorer:
         done = Deviation(())
         self._levels[0].append(done)
         for deviations, level in enumerate(self._levels):
-            turn = 0
-            while turn < len(level):
+            permit = 0
+            while permit < len(level):
                 if _monotonic() > until:
                     return None
-                found = self._try(level[turn], deviations)
-                level[turn] = done
-                turn += 1
+                found = self._try(level[permit], deviations)
+                level[permit] = done
+                permit += 1
                 if found is not None:
                     return found
             level.clear()
@@ -241,9 +241,7 @@ class Explorer:
         if found is not None:
             failed = self._failed(found[0])
             if failed.passed:
-                raise NotDeterministic(
-                    _OTHERWISE.format(self.world.name, len(found[0]), "a failing schedule")
-                )
+                raise NotDeterministic(_OTHERWISE.format(self.world.name, len(found[0]), "a failing schedule"))
             return failed
         why = "; ".join(self._missing())
         return Verdict(
@@ -276,9 +274,7 @@ class Explorer:
             if invariant.name not in covered.reached:
                 yield f"never reached: {invariant.name}"
 
-    def _failed(
-        self, schedule: Schedule, waits: Sequence[float] | None = None, strict: bool = True
-    ) -> Verdict:
+    def _failed(self, schedule: Schedule, waits: Sequence[float] | None = None, strict: bool = True) -> Verdict:
         """Run a schedule once more, and keep everything that people want to see."""
         with self._running(record=True) as run:
             run.waits = None if waits is None else list(waits)

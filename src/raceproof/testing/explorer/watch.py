@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from raceproof.events import Event
+from raceproof.kernel.events import Event
 from raceproof.testing.explorer.ground import Ground, Tables
 from raceproof.testing.explorer.world import Call, Invariant, Moment, World
 

@@ -16,16 +16,16 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
-from raceproof import forms
 from raceproof.attempts import Attempts
+from raceproof.declare import claim_forms as forms
+from raceproof.declare.lifecycle import Lifecycle, spec_of
+from raceproof.declare.spec import Claimable, Spec
 from raceproof.deliveries import Delivery
-from raceproof.errors import CallError
-from raceproof.events import Event
-from raceproof.inbox import Inbox, inbox_ddl
-from raceproof.leases import Lease, lease_ddl
-from raceproof.lifecycle import Lifecycle, spec_of
-from raceproof.schema.history import Dialect, history_ddl
-from raceproof.spec import Claimable, Spec
+from raceproof.inbox import Inbox
+from raceproof.kernel.errors import CallError
+from raceproof.kernel.events import Event
+from raceproof.leases import Lease
+from raceproof.schema import Dialect, ddl
 from raceproof.testing.explorer.action import NAME, Fate
 from raceproof.testing.explorer.ground import Ground, Tables
 from raceproof.testing.explorer.process import Body, Operation
@@ -85,9 +85,7 @@ class Effect:
             return EffectRefused(f"{self.name} was not reached")
 
         future = run.loop.create_future()
-        shown = ", ".join(
-            [repr(key)] * (key is not None) + [f"{name}={value!r}" for name, value in details.items()]
-        )
+        shown = ", ".join([repr(key)] * (key is not None) + [f"{name}={value!r}" for name, value in details.items()])
         operation = Operation(process, lambda: f"{self.name}({shown})", apply, future, errors=error)
         operation.trial = apply if self._answer is None else None
         run.submit(operation)
@@ -116,9 +114,7 @@ class Moment:
 
     def row(self, table: str, **key: Any) -> Mapping[str, Any]:
         """The one row with these values."""
-        found = [
-            row for row in self.rows(table) if all(row.get(name) == value for name, value in key.items())
-        ]
+        found = [row for row in self.rows(table) if all(row.get(name) == value for name, value in key.items())]
         if len(found) != 1:
             raise CallError(f"{len(found)} rows of {table} have {key}")
         return found[0]
@@ -197,9 +193,7 @@ class World:
         """The table of something declared, with all columns that it names; further ones are `text`, `number` or `time`."""
         self._beginning.append(lambda ground: _create(ground, declared, columns))
 
-    def row(
-        self, declared: type[Lifecycle[Any]] | Spec[Any] | Delivery | Attempts, key: Any, **columns: Any
-    ) -> None:
+    def row(self, declared: type[Lifecycle[Any]] | Spec[Any] | Delivery | Attempts, key: Any, **columns: Any) -> None:
         """A row that is there when a run begins."""
         self._beginning.append(lambda ground: _insert(ground, declared, key, columns))
 
@@ -229,9 +223,7 @@ class World:
                 if wanted == "wait" or any(one.name == wanted for one in self.processes):
                     raise CallError(f"{self.name}: another name than {wanted!r}, please; that one is taken")
                 if not NAME.fullmatch(wanted):
-                    raise CallError(
-                        f"{self.name}: a process's name has no space, colon, # or *, as {wanted!r} has"
-                    )
+                    raise CallError(f"{self.name}: a process's name has no space, colon, # or *, as {wanted!r} has")
                 self.processes.append(Planned(wanted, body, restarts))
             return body
 
@@ -298,10 +290,8 @@ def _create(ground: Ground, declared: Declared, columns: Mapping[str, str]) -> N
             kinds |= {column: "text" for column in texts if column}
             kinds |= {declared.attempts: "number"} if declared.attempts else {}
             ground.create(declared.table, {**kinds, **columns}, declared.key_columns)
-        case Lease():
-            ground.ddl({dialect: lease_ddl(dialect, declared.table) for dialect in _DIALECTS})
-        case Inbox():
-            ground.ddl({dialect: inbox_ddl(dialect, declared) for dialect in _DIALECTS})
+        case Lease() | Inbox():
+            ground.ddl({dialect: "\n".join(ddl(declared, dialect=dialect)) for dialect in _DIALECTS})
         case Attempts():
             own = {declared.owner: "text"} | ({declared.started: "time"} if declared.started else {})
             _create(ground, declared.lifecycle, {**own, **columns})
@@ -309,7 +299,7 @@ def _create(ground: Ground, declared: Declared, columns: Mapping[str, str]) -> N
             spec = spec_of(declared)
             ground.create(spec.table, {**_columns(spec), **columns}, spec.key_columns)
             if spec.history:
-                ground.ddl({dialect: history_ddl(spec, dialect) for dialect in _DIALECTS})
+                ground.ddl({dialect: "\n".join(ddl(spec, dialect=dialect, only="tables")) for dialect in _DIALECTS})
 
 
 def _columns(spec: Spec[Any]) -> dict[str, str]:
@@ -319,7 +309,7 @@ def _columns(spec: Spec[Any]) -> dict[str, str]:
     kinds |= {column: "number" for column in (spec.revision, spec.fence) if column}
     for claim in spec.claims.values():
         kinds |= _claim_columns(claim)
-        for column in (claim.serial, *claim.order_by):
+        for column in (claim.ordering_key, *claim.order_by):
             if column is not None:
                 kinds.setdefault(column.removeprefix("-"), "text")
     return kinds
@@ -327,14 +317,14 @@ def _columns(spec: Spec[Any]) -> dict[str, str]:
 
 def _claim_columns(claim: Claimable[Any]) -> dict[str, str]:
     match claim.form:
-        case forms.Columns(holder=holder, until=until, fence=fence):
+        case forms.ClaimColumns(holder=holder, until=until, fence=fence):
             kinds = {holder: "text", until: "time", fence: "number"}
-        case forms.Timestamp(column=column):
+        case forms.TimestampClaim(column=column):
             kinds = {column: "time"}
-        case forms.Marker(column=column):
+        case forms.TextMarker(column=column):
             kinds = {column: "text"}
     kinds |= {claim.attempts: "number"} if claim.attempts else {}
-    return kinds | ({claim.after: "time"} if claim.after else {})
+    return kinds | ({claim.not_before: "time"} if claim.not_before else {})
 
 
 def _insert(ground: Ground, declared: Any, key: Any, columns: Mapping[str, Any]) -> None:

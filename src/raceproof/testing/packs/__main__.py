@@ -46,9 +46,7 @@ def _say(what: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m raceproof.testing.packs", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m raceproof.testing.packs", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="packs whose name contains this text")
     parser.add_argument("--promise", default="", help="packs that are about this promise, as in P7")
     parser.add_argument("--seconds", type=float, help="how long each may take")
@@ -81,9 +79,7 @@ def _data(pack: Pack, verdict: Verdict) -> str:
 def _line(pack: Pack, verdict: Verdict) -> str:
     covered = verdict.covered
     said = f"{pack.name:26} {' '.join(pack.promises):24} {verdict.kind:12} {covered.exhausted} deviations"
-    said += (
-        f"  {covered.schedules:6} schedules  {covered.states:6} states  {covered.crash_points:3} crash points"
-    )
+    said += f"  {covered.schedules:6} schedules  {covered.states:6} states  {covered.crash_points:3} crash points"
     said += f"  {covered.seconds:6.2f} s"
     return f"{said}  {verdict.why}" if verdict.why else said
 

@@ -4,7 +4,7 @@ import asyncio
 from enum import StrEnum
 
 from raceproof import Attempts, Lifecycle, Started, move
-from raceproof.attempts import WhenOpen
+from raceproof.attempts.request import WhenOpen
 from raceproof.testing.explorer import Connection, World
 from raceproof.testing.explorer.promises import keeps_attempts, outcomes, told
 from raceproof.testing.packs.pack import Pack
@@ -56,23 +56,19 @@ def _two_starters(world: World, attempts: Attempts, when_open: WhenOpen) -> None
 def superseded(world: World) -> None:
     """A new attempt ends the open one, which can write nothing more."""
     _two_starters(world, PLAIN, "supersede")
-    world.sometimes(
-        "one that was superseded cannot pay", lambda moment: outcomes(moment, Checkout.pay, "refused")
-    )
+    world.sometimes("one that was superseded cannot pay", lambda moment: outcomes(moment, Checkout.pay, "refused"))
 
 
 def superseded_with_history(world: World) -> None:
     """The same with a revision and a history."""
     _two_starters(world, RECORDED, "supersede")
-    world.sometimes(
-        "one that was superseded cannot pay", lambda moment: outcomes(moment, Recorded.pay, "refused")
-    )
+    world.sometimes("one that was superseded cannot pay", lambda moment: outcomes(moment, Recorded.pay, "refused"))
 
 
 def kept(world: World) -> None:
     """The open attempt stays, and who comes later gets its key."""
     _two_starters(world, PLAIN, "keep")
-    world.sometimes("an open one is kept", lambda moment: outcomes(moment, PLAIN, "kept"))
+    world.sometimes("an open one is kept", lambda moment: outcomes(moment, PLAIN, "already active"))
 
 
 def rejected(world: World) -> None:
@@ -98,9 +94,7 @@ def started_again(world: World) -> None:
     world.sometimes(
         "a start is replayed", lambda moment: any(_replayed(one) for _, one in told(moment, PLAIN, "start"))
     )
-    world.sometimes(
-        "one that has ended is not begun anew", lambda moment: outcomes(moment, PLAIN, "rejected")
-    )
+    world.sometimes("one that has ended is not begun anew", lambda moment: outcomes(moment, PLAIN, "rejected"))
 
 
 def _replayed(event: object) -> bool:
@@ -122,12 +116,10 @@ def timed(world: World) -> None:
         await db.start_attempt(TIMED, "ann", "l", when_open="keep")
 
     keeps_attempts(world, TIMED)
-    world.sometimes("an open one is kept", lambda moment: outcomes(moment, TIMED, "kept"))
+    world.sometimes("an open one is kept", lambda moment: outcomes(moment, TIMED, "already active"))
     world.sometimes(
         "one whose time is over is followed",
-        lambda moment: any(
-            getattr(one.answer, "superseded", None) for _, one in told(moment, TIMED, "start")
-        ),
+        lambda moment: any(getattr(one.answer, "superseded", None) for _, one in told(moment, TIMED, "start")),
     )
 
 

@@ -5,8 +5,9 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
-from raceproof import Backoff, Claim, Lifecycle, Marker, Timestamp, claim, move
-from raceproof.spec import Claimable, Move
+from raceproof import Backoff, Claim, Lifecycle, claimable, move
+from raceproof.claims import TextMarker, TimestampClaim
+from raceproof.declare.spec import Claimable, Move
 from raceproof.testing.explorer import Connection, Limits, Moment, World
 from raceproof.testing.explorer.ground import Tables
 from raceproof.testing.explorer.promises import (
@@ -36,28 +37,28 @@ class Job(Lifecycle[Status], table="jobs"):
     begin = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE)
     drop = move(Status.QUEUED, to=Status.DEAD)
-    work = claim(begin, lease=LEASE)
+    work = claimable(begin, lease=LEASE)
 
 
 class Recorded(Lifecycle[Status], table="recorded", revision="rev", history="recorded_history"):
     begin = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE)
     drop = move(Status.QUEUED, to=Status.DEAD)
-    work = claim(begin, lease=LEASE)
+    work = claimable(begin, lease=LEASE)
 
 
 class Stamped(Lifecycle[Status], table="stamped"):
     finish = move(Status.QUEUED, to=Status.DONE)
     drop = move(Status.QUEUED, Status.RUNNING, to=Status.DEAD)
     pause = move(Status.QUEUED, to=Status.RUNNING)
-    work = claim(at=Status.QUEUED, lease=LEASE, form=Timestamp("taken_at"))
+    work = claimable(at=Status.QUEUED, lease=LEASE, form=TimestampClaim("taken_at"))
 
 
-class Marked(Lifecycle[Status], table="marked"):
+class DeliveryRecorded(Lifecycle[Status], table="marked"):
     finish = move(Status.QUEUED, to=Status.DONE)
     drop = move(Status.QUEUED, Status.RUNNING, to=Status.DEAD)
     pause = move(Status.QUEUED, to=Status.RUNNING)
-    work = claim(at=Status.QUEUED, lease=LEASE, form=Marker("error", "WORK"))
+    work = claimable(at=Status.QUEUED, lease=LEASE, form=TextMarker("error", "WORK"))
 
 
 class Tried(Lifecycle[Status], table="tried"):
@@ -67,7 +68,7 @@ class Tried(Lifecycle[Status], table="tried"):
     finish = move(Status.RUNNING, to=Status.DONE)
     retry = move(Status.RUNNING, to=Status.QUEUED)
     give_up = move(Status.QUEUED, Status.RUNNING, to=Status.DEAD)
-    work = claim(begin, lease=LEASE, back=retry, exhausted=give_up, attempts="tries", cap=1)
+    work = claimable(begin, lease=LEASE, back=retry, dead_letter=give_up, attempts="tries", max_attempts=1)
 
 
 SHOPS = {"ann": "apple", "bob": "bread"}
@@ -79,7 +80,7 @@ class Sold(Lifecycle[Status], table="sold", tenant="shop"):
     begin = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE)
     drop = move(Status.QUEUED, to=Status.DEAD)
-    work = claim(begin, lease=LEASE)
+    work = claimable(begin, lease=LEASE)
 
 
 class Rested(Lifecycle[Status], table="rested"):
@@ -89,7 +90,7 @@ class Rested(Lifecycle[Status], table="rested"):
     finish = move(Status.RUNNING, to=Status.DONE)
     retry = move(Status.RUNNING, to=Status.QUEUED)
     drop = move(Status.QUEUED, to=Status.DEAD)
-    work = claim(begin, lease=LEASE, back=retry, after="rests_until", backoff=Backoff(4, 4))
+    work = claimable(begin, lease=LEASE, back=retry, not_before="rests_until", backoff=Backoff(4, 4))
 
 
 class Lined(Lifecycle[Status], table="lined"):
@@ -98,7 +99,7 @@ class Lined(Lifecycle[Status], table="lined"):
     begin = move(Status.QUEUED, to=Status.RUNNING)
     finish = move(Status.RUNNING, to=Status.DONE)
     drop = move(Status.QUEUED, to=Status.DEAD)
-    work = claim(begin, lease=LEASE, serial="owner")
+    work = claimable(begin, lease=LEASE, ordering_key="owner")
 
 
 def one_job(world: World, claim: Claimable[Any]) -> None:
@@ -152,7 +153,7 @@ def claimed_timestamp(world: World) -> None:
 
 def claimed_marker(world: World) -> None:
     """A claim in a text that stands in another column."""
-    _workers(world, Marked.work, Marked.finish)
+    _workers(world, DeliveryRecorded.work, DeliveryRecorded.finish)
 
 
 def _taken_over(moment: Moment) -> bool:
@@ -191,7 +192,7 @@ def recovered_timestamp(world: World) -> None:
 
 def recovered_marker(world: World) -> None:
     """Nor does one in a text."""
-    _recovering(world, Marked.work, Marked.finish)
+    _recovering(world, DeliveryRecorded.work, DeliveryRecorded.finish)
 
 
 def _renewing(world: World, claim: Claimable[Any], finish: Move[Any]) -> None:
@@ -227,7 +228,7 @@ def renewed_timestamp(world: World) -> None:
 
 def renewed_marker(world: World) -> None:
     """So has one in a text."""
-    _renewing(world, Marked.work, Marked.finish)
+    _renewing(world, DeliveryRecorded.work, DeliveryRecorded.finish)
 
 
 def _giving_back(world: World, claim: Claimable[Any], finish: Move[Any]) -> None:
@@ -268,12 +269,10 @@ def failing_attempts(world: World) -> None:
     async def worker(db: Connection) -> None:
         await work_once(db, Tried.work, Tried.finish)
 
-    world.always(
-        "no more attempts than allowed", lambda moment: (number(_row(moment).get("tries")) or 0) <= 1
-    )
-    world.sometimes("a row is set aside", lambda moment: outcomes(moment, Tried.work, "set aside", "fail"))
+    world.always("no more attempts than allowed", lambda moment: (number(_row(moment).get("tries")) or 0) <= 1)
+    world.sometimes("a row is set aside", lambda moment: outcomes(moment, Tried.work, "dead-lettered", "fail"))
     world.sometimes(
-        "one of the dead is set aside", lambda moment: outcomes(moment, Tried.work, "set aside", "claim")
+        "one of the dead is set aside", lambda moment: outcomes(moment, Tried.work, "dead-lettered", "claim")
     )
 
 
@@ -371,9 +370,7 @@ def finished_in_transaction(world: World) -> None:
         await db.claim(Job.work)
 
     writes_once(world, Job, "DONE", "ledger", "entry")
-    world.sometimes(
-        "a late one has written nothing", lambda moment: _late(moment) and not moment.rows("ledger")
-    )
+    world.sometimes("a late one has written nothing", lambda moment: _late(moment) and not moment.rows("ledger"))
     world.sometimes("it is written", lambda moment: len(moment.rows("ledger")) == 1)
 
 
@@ -429,9 +426,7 @@ PACKS = [
         claimed_timestamp,
         Limits(deviations=4, seconds=300.0),
     ),
-    Pack(
-        "claimed-marker", ("P1", "P3", "P4", "P5", "P14"), claimed_marker, Limits(deviations=4, seconds=300.0)
-    ),
+    Pack("claimed-marker", ("P1", "P3", "P4", "P5", "P14"), claimed_marker, Limits(deviations=4, seconds=300.0)),
     Pack("recovered-columns", ("P3", "P13"), recovered_columns),
     Pack("recovered-timestamp", ("P3", "P13"), recovered_timestamp),
     Pack("recovered-marker", ("P3", "P13"), recovered_marker),

@@ -4,7 +4,8 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from raceproof import Delivery, DeliveryState, NotSent, NoTurn, Turn
+from raceproof import Delivery, SendPermit, SendRefused
+from raceproof.deliveries import DeliveryState, NotSent
 from raceproof.testing.explorer import Connection, Effect, EffectRefused, Limits, Moment, World
 from raceproof.testing.explorer.promises import delivers, keeps_deliveries, outcomes, told
 from raceproof.testing.packs.pack import SQL, Pack
@@ -18,9 +19,9 @@ HELD_PLAINLY = Delivery("held plainly", "letters", stale=STALE, policy="hold")
 PROBED = Delivery("probed", "letters", state="state", stale=STALE, policy="probe")
 
 
-async def _send(send: Effect, turn: Turn) -> None:
+async def _send(send: Effect, permit: SendPermit) -> None:
     try:
-        await send(turn.key, intent=turn.intent)
+        await send(permit.key, idempotency_key=permit.idempotency_key)
     except EffectRefused as error:
         raise NotSent(str(error)) from error
 
@@ -41,9 +42,9 @@ def _senders(world: World, delivery: Delivery) -> None:
 
     @world.process(name="sender", times=2)
     async def sender(db: Connection) -> None:
-        async with db.deliver_once(delivery, "m") as turn:
-            if isinstance(turn, Turn):
-                await _send(send, turn)
+        async with db.deliver_once(delivery, "m") as permit:
+            if isinstance(permit, SendPermit):
+                await _send(send, permit)
 
 
 def resent(world: World) -> None:
@@ -58,9 +59,7 @@ def named(world: World) -> None:
     _senders(world, NAMED)
     world.sometimes("a letter is sent again, in doubt", _doubted)
     world.sometimes("nobody knows the end", lambda moment: outcomes(moment, NAMED, "uncertain", "mark"))
-    world.sometimes(
-        "it is known that nothing was sent", lambda moment: outcomes(moment, NAMED, "failed", "mark")
-    )
+    world.sometimes("it is known that nothing was sent", lambda moment: outcomes(moment, NAMED, "failed", "mark"))
 
 
 def held(world: World) -> None:
@@ -81,14 +80,14 @@ def probed(world: World) -> None:
     world.row(PROBED, "m")
     receiver = world.effect("receiver", lambda calls: any(call.key == "m" for call in calls))
 
-    async def has_arrived(turn: Turn) -> bool:
-        return bool(await receiver(("has", turn.key)))
+    async def has_arrived(permit: SendPermit) -> bool:
+        return bool(await receiver(("has", permit.key)))
 
     @world.process(name="sender", times=2)
     async def sender(db: Connection) -> None:
-        async with db.deliver_once(PROBED, "m", probe=has_arrived) as turn:
-            if isinstance(turn, Turn):
-                await _send(receiver, turn)
+        async with db.deliver_once(PROBED, "m", probe=has_arrived) as permit:
+            if isinstance(permit, SendPermit):
+                await _send(receiver, permit)
 
     keeps_deliveries(world, PROBED, receiver)
     world.sometimes(
@@ -106,20 +105,20 @@ def reserved(world: World) -> None:
 
     @world.process(restarts=False)
     async def passer(db: Connection) -> None:
-        await db.take_turn(HELD, "m", reserve=True)
+        await db.begin_delivery(HELD, "m", reserve=True)
 
     @world.process
     async def sender(db: Connection) -> None:
         sent = False
         with suppress(NotSent):
-            async with db.deliver_once(HELD, "m", reserve=True) as turn:
-                if isinstance(turn, Turn) and not isinstance(await db.sending(turn), Turn):
+            async with db.deliver_once(HELD, "m", reserve=True) as permit:
+                if isinstance(permit, SendPermit) and not isinstance(await db.sending(permit), SendPermit):
                     raise NotSent
-                if isinstance(turn, Turn):
-                    await _send(send, turn)
+                if isinstance(permit, SendPermit):
+                    await _send(send, permit)
                     sent = True
-        found = await db.take_turn(HELD, "m") if sent else None
-        assert not isinstance(found, NoTurn) or found.state is DeliveryState.DELIVERED, f"sent, yet: {found}"
+        found = await db.begin_delivery(HELD, "m") if sent else None
+        assert not isinstance(found, SendRefused) or found.state is DeliveryState.DELIVERED, f"sent, yet: {found}"
 
     world.sometimes(
         "who only had reserved is followed without doubt",
@@ -136,9 +135,9 @@ def resolved(world: World) -> None:
 
     @world.process(restarts=False)
     async def sender(db: Connection) -> None:
-        async with db.deliver_once(HELD, "m") as turn:
-            if isinstance(turn, Turn):
-                await _send(mailbox, turn)
+        async with db.deliver_once(HELD, "m") as permit:
+            if isinstance(permit, SendPermit):
+                await _send(mailbox, permit)
 
     @world.process
     async def person(db: Connection) -> None:
@@ -157,14 +156,14 @@ def late_sender(world: World) -> None:
 
     @world.process
     async def sender(db: Connection) -> None:
-        async with db.deliver_once(RESENT, "m") as turn:
-            if isinstance(turn, Turn):
-                await _send(send, turn)
+        async with db.deliver_once(RESENT, "m") as permit:
+            if isinstance(permit, SendPermit):
+                await _send(send, permit)
 
     @world.process
     async def impatient(db: Connection) -> None:
         await asyncio.sleep(STALE)
-        await db.take_turn(RESENT, "m")
+        await db.begin_delivery(RESENT, "m")
 
     world.sometimes("a late sender is told so", lambda moment: outcomes(moment, RESENT, "lost", "mark"))
 
@@ -175,15 +174,15 @@ def sent_in_the_end(world: World) -> None:
 
     @world.process(restarts=False)
     async def passer(db: Connection) -> None:
-        await db.take_turn(RESENT, "m")
+        await db.begin_delivery(RESENT, "m")
 
     @world.process
     async def sender(db: Connection) -> None:
         for _ in range(4):
-            async with db.deliver_once(RESENT, "m") as turn:
-                if isinstance(turn, Turn):
-                    await _send(send, turn)
-            if isinstance(turn, NoTurn) and turn.state is DeliveryState.DELIVERED:
+            async with db.deliver_once(RESENT, "m") as permit:
+                if isinstance(permit, SendPermit):
+                    await _send(send, permit)
+            if isinstance(permit, SendRefused) and permit.state is DeliveryState.DELIVERED:
                 return
             await asyncio.sleep(STALE)
 

@@ -22,9 +22,7 @@ def opened(name: GroundName) -> Iterator[Opened]:
             yield lambda pack: SqliteGround()
         case "postgres":
             with postgres() if not address else _there(address) as server:
-                yield lambda pack: _on_postgres(
-                    server if isinstance(server, str) else server.database(), pack
-                )
+                yield lambda pack: _on_postgres(server if isinstance(server, str) else server.database(), pack)
         case "redis":
             with valkey() if not address else _there(address) as server:
                 yield lambda pack: _on_redis(server if isinstance(server, str) else server.url, pack)

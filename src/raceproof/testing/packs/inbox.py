@@ -1,6 +1,7 @@
 """The inbox: what was answered is kept, once, and worked on once; events of one line in their order."""
 
-from raceproof import Arrival, Inbox
+from raceproof import Inbox
+from raceproof.inbox import Arrival
 from raceproof.testing.explorer import Connection, Moment, World
 from raceproof.testing.explorer.promises import keeps_inbox, outcomes, rows_of, told
 from raceproof.testing.packs.pack import Pack

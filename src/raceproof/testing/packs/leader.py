@@ -5,7 +5,7 @@ import time
 from enum import StrEnum
 from typing import Any
 
-from raceproof import Leader, Leading, Lease, Lifecycle, Worker, claim, move
+from raceproof import Leader, Lease, LeaseGranted, Lifecycle, Worker, claimable, move
 from raceproof.testing.explorer import Connection, World
 from raceproof.testing.explorer.promises import keeps_claims, keeps_lease, keeps_moves, outcomes
 from raceproof.testing.packs.pack import Pack
@@ -24,7 +24,7 @@ class Task(Lifecycle[Status], table="tasks"):
 
     take = move(Status.NEW, to=Status.TAKEN)
     finish = move(Status.TAKEN, to=Status.DONE)
-    work = claim(take, lease=10.0)
+    work = claimable(take, lease=10.0)
 
 
 def _stage(world: World) -> None:
@@ -41,16 +41,16 @@ def guarded_writes(world: World) -> None:
 
     @world.process
     async def node(db: Connection) -> None:
-        leading = await db.lead(LEASE)
-        if isinstance(leading, Leading):
-            await db.move(Task.take, "t", where=db.leading_guard(leading))
-            await db.step_down(leading)
+        leading = await db.acquire_lease(LEASE)
+        if isinstance(leading, LeaseGranted):
+            await db.move(Task.take, "t", where=db.lease_guard(leading))
+            await db.release_lease(leading)
 
     @world.process
     async def rival(db: Connection) -> None:
-        await db.lead(LEASE)
+        await db.acquire_lease(LEASE)
 
-    world.sometimes("somebody else leads", lambda moment: outcomes(moment, LEASE, "led"))
+    world.sometimes("somebody else leads", lambda moment: outcomes(moment, LEASE, "held by another"))
     world.sometimes("an old leader is refused", lambda moment: outcomes(moment, Task.take, "refused"))
 
 
@@ -60,17 +60,17 @@ def kept_up(world: World) -> None:
 
     @world.process
     async def keeper(db: Connection) -> None:
-        leading = await db.lead(LEASE, "node")
-        if isinstance(leading, Leading):
+        leading = await db.acquire_lease(LEASE, "node")
+        if isinstance(leading, LeaseGranted):
             await asyncio.sleep(2)
-            await db.keep_leading(leading)
+            await db.renew_lease(leading)
 
     @world.process
     async def namesake(db: Connection) -> None:
-        await db.lead(LEASE, "node")
+        await db.acquire_lease(LEASE, "node")
 
-    world.sometimes("a lease is kept up", lambda moment: outcomes(moment, LEASE, "leading"))
-    world.sometimes("a lease is lost", lambda moment: outcomes(moment, LEASE, "led"))
+    world.sometimes("a lease is kept up", lambda moment: outcomes(moment, LEASE, "granted"))
+    world.sometimes("a lease is lost", lambda moment: outcomes(moment, LEASE, "held by another"))
 
 
 def guarded_claims(world: World) -> None:
@@ -84,13 +84,13 @@ def guarded_claims(world: World) -> None:
 
     @world.process
     async def rival(db: Connection) -> None:
-        await db.lead(LEASE)
+        await db.acquire_lease(LEASE)
 
     @world.process
     async def node(db: Connection) -> None:
-        leading = await db.lead(LEASE)
-        if isinstance(leading, Leading):
-            await db.claim(Task.work, where=db.leading_guard(leading))
+        leading = await db.acquire_lease(LEASE)
+        if isinstance(leading, LeaseGranted):
+            await db.claim(Task.work, where=db.lease_guard(leading))
 
     world.sometimes("a leader claims", lambda moment: outcomes(moment, Task.work, "claimed"))
     world.sometimes("both have led", _both_lead)
@@ -111,7 +111,7 @@ def standing_by(world: World) -> None:
     @world.process
     async def node(db: Connection) -> None:
         async with Leader(db, LEASE, retry=LEASE.seconds) as leader:
-            worker = Worker(db, Task.work, _nothing, finish=Task.finish, most=1, parallel=1, leader=leader)
+            worker = Worker(db, Task.work, _nothing, finish=Task.finish, max_batch=1, parallel=1, leader=leader)
             running = asyncio.create_task(worker.run())
             await asyncio.sleep(0.5)
             worker.stop()
@@ -119,10 +119,10 @@ def standing_by(world: World) -> None:
 
     @world.process
     async def rival(db: Connection) -> None:
-        await db.lead(LEASE)
+        await db.acquire_lease(LEASE)
 
     world.sometimes("a leader begins it", lambda moment: outcomes(moment, Task.work, "claimed"))
-    world.sometimes("somebody else leads", lambda moment: outcomes(moment, LEASE, "led"))
+    world.sometimes("somebody else leads", lambda moment: outcomes(moment, LEASE, "held by another"))
     world.sometimes("both have led", _both_lead)
 
 
@@ -131,7 +131,7 @@ async def _nothing(_: Any) -> None:
 
 
 def _both_lead(moment: Any) -> bool:
-    return len({title for title, event in moment.told if event.operation == "lead" and event.answer.won}) > 1
+    return len({title for title, event in moment.told if isinstance(event.answer, LeaseGranted)}) > 1
 
 
 def leader_and_rival(world: World) -> None:
@@ -147,7 +147,7 @@ def leader_and_rival(world: World) -> None:
 
     @world.process
     async def rival(db: Connection) -> None:
-        await db.lead(LEASE)
+        await db.acquire_lease(LEASE)
 
     world.sometimes("a leader writes", lambda moment: outcomes(moment, Task.take, "moved"))
     world.sometimes("both have led", _both_lead)
@@ -156,9 +156,7 @@ def leader_and_rival(world: World) -> None:
 def may_believe(leader: Leader) -> bool:
     """Whether a node may act as the leader; if so, its last answer must still hold, with a margin."""
     ends = leader._machine.deadline
-    assert not leader.active or (ends is not None and time.monotonic() < ends), (
-        "P10: belief outlived the lease"
-    )
+    assert not leader.active or (ends is not None and time.monotonic() < ends), "P10: belief outlived the lease"
     return leader.active
 
 
@@ -169,26 +167,28 @@ def replaced_leader(world: World) -> None:
     @world.process
     async def node(db: Connection) -> None:
         heard: list[str] = []
-        ask = db.keep_leading
+        ask = db.renew_lease
 
-        async def keep_leading(leading: Leading, now: Any = None, **options: Any) -> Any:
-            answer = await ask(leading, now, **options)
+        async def renew_lease(held: LeaseGranted, now: Any = None, **options: Any) -> Any:
+            answer = await ask(held, now, **options)
             heard.append(answer.outcome)
             return answer
 
-        db.keep_leading = keep_leading  # type: ignore[method-assign]
+        db.renew_lease = renew_lease  # type: ignore[method-assign]
         async with Leader(db, LEASE, retry=LEASE.seconds) as leader:
             await asyncio.sleep(1.5)
-            assert heard[-1:] != ["led"] or not may_believe(leader), "P10: it was told that another one leads"
+            assert heard[-1:] != ["held by another"] or not may_believe(leader), (
+                "P10: it was told that another one leads"
+            )
 
     @world.process
     async def operator(db: Connection) -> None:
-        found = await db.led_by(LEASE)
+        found = await db.lease_holder(LEASE)
         if found.by is not None:
-            await db.step_down(Leading(LEASE, found.by, found.epoch, 0.0))
-            await db.lead(LEASE, "operator")
+            await db.release_lease(LeaseGranted(LEASE, found.by, found.epoch, 0.0))
+            await db.acquire_lease(LEASE, "operator")
 
-    world.sometimes("a leader is replaced", lambda moment: outcomes(moment, LEASE, "led", "lead"))
+    world.sometimes("a leader is replaced", lambda moment: outcomes(moment, LEASE, "held by another", "lead"))
 
 
 PACKS = [

@@ -3,7 +3,9 @@
 import asyncio
 from enum import StrEnum
 
-from raceproof import Event, History, Lifecycle, column, move
+from raceproof import Lifecycle, column, move
+from raceproof.declare import History
+from raceproof.kernel.events import Event
 from raceproof.testing.explorer import Connection, Moment, World
 from raceproof.testing.explorer.promises import keeps_calls, keeps_moves, outcomes, writes_once
 from raceproof.testing.explorer.world import Check
@@ -78,9 +80,7 @@ def other_moves(world: World) -> None:
     keeps_moves(world, Recorded)
     keeps_calls(world, Recorded)
     world.always("P4: only the revision that was seen is finished", _finished_as_seen)
-    world.sometimes(
-        "a revision is out of date", lambda moment: any(_unmet(event) for _, event in moment.told)
-    )
+    world.sometimes("a revision is out of date", lambda moment: any(_unmet(event) for _, event in moment.told))
     world.sometimes("a move is refused", _told(Recorded.spec, "refused"))
 
 
@@ -114,9 +114,7 @@ def many_moves(world: World) -> None:
     keeps_moves(world, Command)
     world.always("P4: a guard of many is kept", _guarded)
     world.sometimes("one of many is refused", _told(Command.spec, "refused"))
-    world.sometimes(
-        "one of many has moved", lambda moment: moment.row("commands", id="a")["status"] == "DONE"
-    )
+    world.sometimes("one of many has moved", lambda moment: moment.row("commands", id="a")["status"] == "DONE")
 
 
 def _guarded(moment: Moment) -> bool:
@@ -145,9 +143,7 @@ def repeated_call(world: World) -> None:
     keeps_moves(world, Lamp)
     world.eventually(
         "P12: switched off, it stays off",
-        lambda moment: (
-            not outcomes(moment, Lamp.off, "moved") or moment.row("lamps", id="lamp")["status"] == "OFF"
-        ),
+        lambda moment: not outcomes(moment, Lamp.off, "moved") or moment.row("lamps", id="lamp")["status"] == "OFF",
     )
     world.sometimes("a call is unknown", _told(Lamp.on, "unknown"))
     world.sometimes(

@@ -19,7 +19,7 @@ def worker_and_thief(world: World) -> None:
         async def handler(_: Any) -> None:
             await asyncio.sleep(1)
 
-        await Worker(db, Job.work, handler, finish=Job.finish, most=1, parallel=1).run(until_idle=True)
+        await Worker(db, Job.work, handler, finish=Job.finish, max_batch=1, parallel=1).run(until_idle=True)
 
     @world.process
     async def thief(db: Connection) -> None:
@@ -39,7 +39,7 @@ def renewing_worker(world: World) -> None:
         async def handler(_: Any) -> None:
             await asyncio.sleep(LEASE / 2)
 
-        await Worker(db, Job.work, handler, finish=Job.finish, most=1, parallel=1).run(until_idle=True)
+        await Worker(db, Job.work, handler, finish=Job.finish, max_batch=1, parallel=1).run(until_idle=True)
 
     world.sometimes("a claim is renewed", lambda moment: outcomes(moment, Job.work, "claimed", "renew"))
 
@@ -54,7 +54,7 @@ def stopped_worker(world: World) -> None:
             stopped.stop()
             await asyncio.sleep(1)
 
-        stopped = Worker(db, Job.work, handler, finish=Job.finish, most=1, parallel=1, drain=0.5)
+        stopped = Worker(db, Job.work, handler, finish=Job.finish, max_batch=1, parallel=1, drain=0.5)
         await stopped.run(until_idle=True)
 
     world.sometimes("an item is given back", lambda moment: outcomes(moment, Job.work, "released"))
@@ -69,9 +69,9 @@ def failing_worker(world: World) -> None:
         async def handler(_: Any) -> None:
             raise ValueError("a bad item")
 
-        await Worker(db, Tried.work, handler, finish=Tried.finish, most=1, parallel=1).run(until_idle=True)
+        await Worker(db, Tried.work, handler, finish=Tried.finish, max_batch=1, parallel=1).run(until_idle=True)
 
-    world.sometimes("an item is set aside", lambda moment: outcomes(moment, Tried.work, "set aside"))
+    world.sometimes("an item is set aside", lambda moment: outcomes(moment, Tried.work, "dead-lettered"))
 
 
 def idle_worker(world: World) -> None:
@@ -83,7 +83,7 @@ def idle_worker(world: World) -> None:
         async def handler(_: Any) -> None:
             return None
 
-        await Worker(db, Job.work, handler, finish=Job.finish, most=1, parallel=1).run(until_idle=True)
+        await Worker(db, Job.work, handler, finish=Job.finish, max_batch=1, parallel=1).run(until_idle=True)
         row = await db.read(Job, "j")
         assert row != {**(row or {}), "status": "QUEUED"}, "the worker has ended, and an item still waits"
 

@@ -69,10 +69,10 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
 FROM cur LEFT JOIN changed ON TRUE
 
 -- move, the same call again: begin, move.lock, move.replay, move.one, move.who, commit
--- move_many by keys: move.types, move.many, move.who, move.many
+-- move_many by keys: table.columns, move.many, move.who, move.many
 -- move_many with columns of each: move.many
 -- move_many of what matches: move.matching
--- read: move.types, move.read
+-- read: table.columns, move.read
 -- history: move.history
 -- move with a fragment: move.one
 -- move.one

@@ -1,7 +1,7 @@
 -- offer: claim.offer
--- claim: move.table, claim.acquire
+-- claim: table.kind, claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
@@ -18,10 +18,10 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT $1::timestamptz + make_interval(secs => $2::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    FROM due
-    WHERE t."job_id" = due.rp_key_0
+    FROM cur
+    WHERE t."job_id" = cur.rp_key_0
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-    RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."job_id" AS rp_key_0, t."made_at" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0
@@ -30,7 +30,7 @@ ORDER BY rp_order_0
 
 -- claim by the store's clock, returning: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
@@ -47,10 +47,10 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    FROM due
-    WHERE t."job_id" = due.rp_key_0
+    FROM cur
+    WHERE t."job_id" = cur.rp_key_0
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-    RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."job_id" AS rp_key_0, t."made_at" AS rp_order_0, t."made_at"
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0, changed."made_at"
@@ -59,14 +59,14 @@ ORDER BY rp_order_0
 
 -- claim with a guard and another lease: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."attempts", 0) < 3
       AND t."result" is null
+      AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
     LIMIT $2
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -77,10 +77,10 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    FROM due
-    WHERE t."job_id" = due.rp_key_0
+    FROM cur
+    WHERE t."job_id" = cur.rp_key_0
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-    RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."job_id" AS rp_key_0, t."made_at" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0
@@ -90,7 +90,7 @@ ORDER BY rp_order_0
 -- claim_one, won: claim.one
 -- claim_one, taken: claim.one
 -- claim_one, missing: claim.one
--- renew: move.types, claim.change
+-- renew: table.columns, claim.change
 -- renew at a given time: claim.change
 -- release: claim.change
 -- release, lost: claim.change
@@ -101,7 +101,7 @@ ORDER BY rp_order_0
 -- finish many of several claims: move.swift_many
 -- finish many of one claim: move.swift_alike
 -- finish many with columns: move.swift_many
--- claim, with rows out of attempts: claim.acquire, claim.set_aside
+-- claim, with rows out of attempts: claim.acquire, claim.dead_letter
 -- move of a row by key: move.one
 -- move.one
 WITH cur AS MATERIALIZED (

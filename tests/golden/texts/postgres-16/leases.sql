@@ -33,16 +33,16 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
        changed.rp_won, changed.rp_revision, cur.rp_fenced_off
 FROM cur LEFT JOIN changed ON TRUE
 
--- a claim guarded by the epoch: move.table, claim.acquire, claim.set_aside
+-- a claim guarded by the epoch: table.kind, claim.acquire, claim.dead_letter
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."attempts", 0) < 3
       AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = $2 AND l.epoch = $3 FOR SHARE)
+      AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
     LIMIT $4
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -53,10 +53,10 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    FROM due
-    WHERE t."job_id" = due.rp_key_0
+    FROM cur
+    WHERE t."job_id" = cur.rp_key_0
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-    RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."job_id" AS rp_key_0, t."made_at" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0

@@ -1,12 +1,11 @@
--- claim: move.table, claim.acquire
+-- claim: table.kind, claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."stage"::text AS rp_before
     FROM "shop"."parcels" AS t
     WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
-      AND COALESCE(t."tries", 0) < 4
       AND t."shop" = $3
       AND t."weight" is not null AND
       t."lane" <> $4 AND
@@ -14,6 +13,7 @@ WITH due AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
+      AND COALESCE(t."tries", 0) < 4
     ORDER BY t."due", t."weight"
     LIMIT $6
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -26,10 +26,10 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT $1::timestamptz + make_interval(secs => $2::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)),
       "tries" = COALESCE(t."tries", 0) + 1
-    FROM due
-    WHERE t."shop" = due.rp_key_0 AND t."depot" = due.rp_key_1 AND t."number" = due.rp_key_2
+    FROM cur
+    WHERE t."shop" = cur.rp_key_0 AND t."depot" = cur.rp_key_1 AND t."number" = cur.rp_key_2
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-    RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, due.rp_before AS rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
+    RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, cur.rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
               t."rev" AS rp_revision, t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."due" AS rp_order_0, t."weight" AS rp_order_1, t."weight"
 )
 , noted AS (
@@ -43,13 +43,12 @@ ORDER BY rp_order_0, rp_order_1
 
 -- claim by the store's clock: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."stage"::text AS rp_before
     FROM "shop"."parcels" AS t
     WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."tries", 0) < 4
       AND t."shop" = $2
       AND t."weight" is not null AND
       t."lane" <> $3 AND
@@ -57,6 +56,7 @@ WITH due AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
+      AND COALESCE(t."tries", 0) < 4
     ORDER BY t."due", t."weight"
     LIMIT $5
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -69,10 +69,10 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "tries" = COALESCE(t."tries", 0) + 1
-    FROM due
-    WHERE t."shop" = due.rp_key_0 AND t."depot" = due.rp_key_1 AND t."number" = due.rp_key_2
+    FROM cur
+    WHERE t."shop" = cur.rp_key_0 AND t."depot" = cur.rp_key_1 AND t."number" = cur.rp_key_2
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-    RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, due.rp_before AS rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
+    RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, cur.rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
               t."rev" AS rp_revision, t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."due" AS rp_order_0, t."weight" AS rp_order_1
 )
 , noted AS (
@@ -85,7 +85,7 @@ FROM changed
 ORDER BY rp_order_0, rp_order_1
 
 -- claim_one: claim.one
--- renew: move.types, claim.change
+-- renew: table.columns, claim.change
 -- release: claim.change
 -- fail: claim.change
 -- ready: move.one, move.who
@@ -142,15 +142,14 @@ FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 -- give up by key: move.one, move.who
 -- give up many by key: move.many
 -- give up what matches: move.matching
--- set aside: claim.acquire, claim.set_aside, claim.acquire, claim.set_aside, claim.acquire, claim.set_aside, claim.acquire, claim.set_aside, claim.acquire, claim.set_aside, claim.acquire, claim.set_aside
+-- dead-lettered: claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."stage"::text AS rp_before
     FROM "shop"."parcels" AS t
     WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
-      AND COALESCE(t."tries", 0) < 4
       AND t."shop" = $3
       AND t."weight" is not null AND
       t."lane" <> $4 AND
@@ -158,6 +157,7 @@ WITH due AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
+      AND COALESCE(t."tries", 0) < 4
     ORDER BY t."due", t."weight"
     LIMIT $6
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -170,10 +170,10 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT $1::timestamptz + make_interval(secs => $2::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)),
       "tries" = COALESCE(t."tries", 0) + 1
-    FROM due
-    WHERE t."shop" = due.rp_key_0 AND t."depot" = due.rp_key_1 AND t."number" = due.rp_key_2
+    FROM cur
+    WHERE t."shop" = cur.rp_key_0 AND t."depot" = cur.rp_key_1 AND t."number" = cur.rp_key_2
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-    RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, due.rp_before AS rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
+    RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, cur.rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
               t."rev" AS rp_revision, t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."due" AS rp_order_0, t."weight" AS rp_order_1
 )
 , noted AS (
@@ -186,5 +186,5 @@ FROM changed
 ORDER BY rp_order_0, rp_order_1
 
 -- claims: claim.list
--- read: move.types, move.read
+-- read: table.columns, move.read
 -- history: move.history

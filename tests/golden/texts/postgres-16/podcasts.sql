@@ -1,6 +1,6 @@
--- claim send: move.table, claim.acquire
+-- claim send: table.kind, claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."id" AS rp_key_0, t."status"::text AS rp_before
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW', 'BUSY')
@@ -14,10 +14,10 @@ WITH due AS MATERIALIZED (
     SET "status" = 'BUSY',
       "sending_at" = CASE WHEN t."sending_at" + make_interval(secs => $1::float8) > (SELECT $2::timestamptz + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) THEN $2::timestamptz ELSE GREATEST($2::timestamptz, t."sending_at" + INTERVAL '1 microsecond') END,
       "tries" = COALESCE(t."tries", 0) + 1
-    FROM due
-    WHERE t."id" = due.rp_key_0
+    FROM cur
+    WHERE t."id" = cur.rp_key_0
       AND (t."sending_at" + make_interval(secs => $1::float8) IS NULL OR t."sending_at" + make_interval(secs => $1::float8) <= $2::timestamptz OR t."sending_at" + make_interval(secs => $1::float8) > (SELECT $2::timestamptz + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
-    RETURNING t."sending_at" AS rp_fence, t."tries" AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."sending_at" AS rp_fence, t."tries" AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0
@@ -26,7 +26,7 @@ ORDER BY rp_order_0
 
 -- claim send by the store's clock: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."id" AS rp_key_0, t."status"::text AS rp_before
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW', 'BUSY')
@@ -40,10 +40,10 @@ WITH due AS MATERIALIZED (
     SET "status" = 'BUSY',
       "sending_at" = CASE WHEN t."sending_at" + make_interval(secs => $1::float8) > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) THEN statement_timestamp() ELSE GREATEST(statement_timestamp(), t."sending_at" + INTERVAL '1 microsecond') END,
       "tries" = COALESCE(t."tries", 0) + 1
-    FROM due
-    WHERE t."id" = due.rp_key_0
+    FROM cur
+    WHERE t."id" = cur.rp_key_0
       AND (t."sending_at" + make_interval(secs => $1::float8) IS NULL OR t."sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."sending_at" + make_interval(secs => $1::float8) > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
-    RETURNING t."sending_at" AS rp_fence, t."tries" AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."sending_at" AS rp_fence, t."tries" AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0
@@ -51,13 +51,13 @@ FROM changed
 ORDER BY rp_order_0
 
 -- claim_one send: claim.one
--- renew send: move.types, claim.change
+-- renew send: table.columns, claim.change
 -- fail send: claim.change
 -- release send: claim.change
 -- ready, held by send: move.one
 -- claim describe: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."id" AS rp_key_0, t."status"::text AS rp_before
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW', 'BUSY')
@@ -69,10 +69,10 @@ WITH due AS MATERIALIZED (
     UPDATE "podcasts" AS t
     SET "status" = 'BUSY',
       "ai_error" = 'PROCESSING:AI_DESC:' || $4 || ':' || extract(epoch FROM $2::timestamptz)::numeric(20, 6)::text
-    FROM due
-    WHERE t."id" = due.rp_key_0
+    FROM cur
+    WHERE t."id" = cur.rp_key_0
       AND (to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) IS NULL OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) <= $2::timestamptz OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) > (SELECT $2::timestamptz + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
-    RETURNING t."ai_error" AS rp_fence, NULL AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."ai_error" AS rp_fence, NULL AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0
@@ -81,7 +81,7 @@ ORDER BY rp_order_0
 
 -- claim describe by the store's clock: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."id" AS rp_key_0, t."status"::text AS rp_before
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW', 'BUSY')
@@ -93,10 +93,10 @@ WITH due AS MATERIALIZED (
     UPDATE "podcasts" AS t
     SET "status" = 'BUSY',
       "ai_error" = 'PROCESSING:AI_DESC:' || $3 || ':' || extract(epoch FROM statement_timestamp())::numeric(20, 6)::text
-    FROM due
-    WHERE t."id" = due.rp_key_0
+    FROM cur
+    WHERE t."id" = cur.rp_key_0
       AND (to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) IS NULL OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) <= statement_timestamp() OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
-    RETURNING t."ai_error" AS rp_fence, NULL AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."ai_error" AS rp_fence, NULL AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0
@@ -110,7 +110,7 @@ ORDER BY rp_order_0
 -- ready, held by describe: move.one
 -- claim vet: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."id" AS rp_key_0, t."status"::text AS rp_before
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW')
@@ -123,10 +123,10 @@ WITH due AS MATERIALIZED (
     SET "vetted_by" = $4,
       "vetted_until" = (SELECT $1::timestamptz + make_interval(secs => $2::float8)),
       "vet_fence" = GREATEST(COALESCE(t."vet_fence", 0) + 1, (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint))
-    FROM due
-    WHERE t."id" = due.rp_key_0
+    FROM cur
+    WHERE t."id" = cur.rp_key_0
       AND (t."vetted_until" IS NULL OR t."vetted_until" <= $1::timestamptz OR (t."vetted_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."vet_fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-    RETURNING t."vet_fence" AS rp_fence, NULL AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."vet_fence" AS rp_fence, NULL AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0
@@ -135,7 +135,7 @@ ORDER BY rp_order_0
 
 -- claim vet by the store's clock: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
     SELECT t."id" AS rp_key_0, t."status"::text AS rp_before
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW')
@@ -148,10 +148,10 @@ WITH due AS MATERIALIZED (
     SET "vetted_by" = $3,
       "vetted_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "vet_fence" = GREATEST(COALESCE(t."vet_fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint))
-    FROM due
-    WHERE t."id" = due.rp_key_0
+    FROM cur
+    WHERE t."id" = cur.rp_key_0
       AND (t."vetted_until" IS NULL OR t."vetted_until" <= statement_timestamp() OR (t."vetted_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."vet_fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-    RETURNING t."vet_fence" AS rp_fence, NULL AS rp_attempts, due.rp_before AS rp_before, NULL::text AS rp_key,
+    RETURNING t."vet_fence" AS rp_fence, NULL AS rp_attempts, cur.rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
 )
 SELECT rp_fence, rp_attempts, rp_before, rp_key_0

@@ -22,15 +22,32 @@ VALUES ($1, $2, 'pending', $3::timestamptz, $4)
 ON CONFLICT DO NOTHING
 RETURNING "login_id"::text
 
--- start, superseding: begin, attempt.lock_owner, attempt.lock_key, attempt.look, move.swift without history, attempt.insert, commit
--- move.swift without history
-UPDATE "logins" AS t
-SET "status" = 'superseded',
-      "superseded_at" = $1::timestamptz,
-      "superseded_by" = $2
-WHERE t."login_id" = $3
-  AND t."status" IN ('pending', 'scanned')
-RETURNING old."status"::text, NULL::bigint
+-- start, superseding: begin, attempt.lock_owner, attempt.lock_key, attempt.look, move.one, attempt.insert, commit
+-- move.one
+WITH cur AS MATERIALIZED (
+    SELECT t."login_id" AS rp_key_0,
+           t."status"::text AS rp_before,
+           NULL::bigint AS rp_revision,
+           NULL::bigint AS rp_fence,
+           NULL::text AS rp_key,
+           0 AS rp_unmet
+    FROM "logins" AS t
+    WHERE t."login_id" = $1
+    FOR NO KEY UPDATE
+), changed AS (
+    UPDATE "logins" AS t
+    SET "status" = 'superseded',
+      "superseded_at" = $2::timestamptz,
+      "superseded_by" = $3
+    FROM cur
+    WHERE t."login_id" = cur.rp_key_0
+      AND cur.rp_before IN ('pending', 'scanned')
+      AND cur.rp_unmet = 0
+    RETURNING TRUE AS rp_won, NULL::bigint AS rp_revision
+)
+SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
+       changed.rp_won, changed.rp_revision
+FROM cur LEFT JOIN changed ON TRUE
 
 -- attempt.insert
 INSERT INTO "logins" ("login_id", "user_id", "status", "started_at")
@@ -57,8 +74,8 @@ RETURNING "login_id"::text
 
 -- start, keeping: begin, attempt.lock_owner, attempt.lock_key, attempt.look, commit
 -- start, rejecting: begin, attempt.lock_owner, attempt.lock_key, attempt.look, commit
--- current attempt: move.types, attempt.current
--- move.types
+-- current attempt: table.columns, attempt.current
+-- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
 WHERE attrelid = '"logins"'::regclass
@@ -73,7 +90,7 @@ WHERE t."user_id" = $1
   AND t."status" IN ('pending', 'scanned')
   AND (t."started_at" + make_interval(secs => $2::float8) > statement_timestamp())
 
--- current attempt at a given time: move.types, attempt.current
+-- current attempt at a given time: table.columns, attempt.current
 -- attempt.current
 SELECT t."login_id", t."user_id", t."status", t."started_at", t."superseded_by", t."superseded_at", t."device"
 FROM "logins" AS t

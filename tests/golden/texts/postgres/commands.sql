@@ -212,8 +212,8 @@ WHERE lifecycle = 'Command'
 ORDER BY id DESC
 LIMIT 1
 
--- move_many by keys: move.types, move.many, move.who, move.many
--- move.types
+-- move_many by keys: table.columns, move.many, move.who, move.many
+-- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
 WHERE attrelid = '"commands"'::regclass
@@ -331,7 +331,7 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, changed.rp_revision, changed.rp_key_0
 FROM cur JOIN changed ON changed.rp_key_0 = cur.rp_key_0
 
--- read: move.types, move.read
+-- read: table.columns, move.read
 -- move.read
 SELECT t."cmd_id", t."status", t."rev", t."sent_at", t."ack_at", t."duration_ms", t."error"
 FROM "commands" AS t
@@ -342,7 +342,7 @@ WHERE t."cmd_id" = $1
 SELECT move, outcome, before, after, revision, actor, reason, call, at
 FROM "raceproof_history"
 WHERE lifecycle = 'Command'
-  AND key = $1::text
+  AND key = $1
 ORDER BY id DESC
 LIMIT $2
 

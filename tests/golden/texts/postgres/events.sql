@@ -40,22 +40,22 @@ ORDER BY t.source, t.event_id
 FOR KEY SHARE OF t
 
 -- receive many: inbox.receive, inbox.duplicates
--- claim: move.table, claim.acquire, claim.set_aside
--- move.table
+-- claim: table.kind, claim.acquire, claim.dead_letter
+-- table.kind
 SELECT relkind = 'p' OR relhassubclass OR relkind NOT IN ('r', 'p'), reltuples >= 1000
 FROM pg_class
 WHERE oid = '"raceproof_inbox"'::regclass
 
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."source" AS rp_key_0, t."event_id" AS rp_key_1, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "raceproof_inbox" AS t
     WHERE t."status" IN ('received', 'processing')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."attempts", 0) < 10
       AND NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND (e."id", e."source", e."event_id") < (t."id", t."source", t."event_id")) AND
       (t."id" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND (e."id" IS NOT NULL OR (e."source", e."event_id") < (t."source", t."event_id"))))
+      AND COALESCE(t."attempts", 0) < 10
     ORDER BY t."id"
     LIMIT $2
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -66,7 +66,7 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
     RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."source" AS rp_key_0, t."event_id" AS rp_key_1, t."id" AS rp_order_0, t."body", t."headers"
@@ -75,16 +75,16 @@ SELECT rp_fence, rp_attempts, rp_before, rp_key_0, rp_key_1, changed."body", cha
 FROM changed
 ORDER BY rp_order_0
 
--- claim.set_aside
-WITH spent AS MATERIALIZED (
+-- claim.dead_letter
+WITH cur AS MATERIALIZED (
     SELECT t."source" AS rp_key_0, t."event_id" AS rp_key_1, t."status"::text AS rp_before
     FROM "raceproof_inbox" AS t
     WHERE t."status" IN ('received', 'processing')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."attempts", 0) >= 10
       AND NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND (e."id", e."source", e."event_id") < (t."id", t."source", t."event_id")) AND
       (t."id" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND (e."id" IS NOT NULL OR (e."source", e."event_id") < (t."source", t."event_id"))))
+      AND COALESCE(t."attempts", 0) >= 10
     ORDER BY t."id"
     LIMIT $2
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -94,16 +94,16 @@ WITH spent AS MATERIALIZED (
       "claimed_by" = NULL,
       "claimed_until" = NULL,
       "ended_at" = statement_timestamp()
-    FROM spent
-    WHERE t."source" = spent.rp_key_0 AND t."event_id" = spent.rp_key_1
+    FROM cur
+    WHERE t."source" = cur.rp_key_0 AND t."event_id" = cur.rp_key_1
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-    RETURNING t."attempts" AS rp_attempts, spent.rp_before, NULL::text AS rp_key, NULL::bigint AS rp_revision, t."source" AS rp_key_0, t."event_id" AS rp_key_1
+    RETURNING t."attempts" AS rp_attempts, cur.rp_before, NULL::text AS rp_key, NULL::bigint AS rp_revision, t."source" AS rp_key_0, t."event_id" AS rp_key_1
 )
 SELECT rp_attempts, rp_key_0, rp_key_1
 FROM changed
 
--- fail: move.types, claim.change
--- move.types
+-- fail: table.columns, claim.change
+-- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
 WHERE attrelid = '"raceproof_inbox"'::regclass

@@ -2,15 +2,15 @@
 -- claim.offer
 SELECT pg_notify('raceproof', 'jobs/work')
 
--- claim: move.table, claim.acquire
--- move.table
+-- claim: table.kind, claim.acquire
+-- table.kind
 SELECT relkind = 'p' OR relhassubclass OR relkind NOT IN ('r', 'p'), reltuples >= 1000
 FROM pg_class
 WHERE oid = '"jobs"'::regclass
 
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
@@ -26,7 +26,7 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT $1::timestamptz + make_interval(secs => $2::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
     RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."job_id" AS rp_key_0, t."made_at" AS rp_order_0
@@ -37,8 +37,8 @@ ORDER BY rp_order_0
 
 -- claim by the store's clock, returning: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
@@ -54,7 +54,7 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
     RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."job_id" AS rp_key_0, t."made_at" AS rp_order_0, t."made_at"
@@ -65,14 +65,14 @@ ORDER BY rp_order_0
 
 -- claim with a guard and another lease: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."attempts", 0) < 3
       AND t."result" is null
+      AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
     LIMIT $2
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -83,7 +83,7 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
     RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."job_id" AS rp_key_0, t."made_at" AS rp_order_0
@@ -145,8 +145,8 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, cur.rp_unmet, cur.rp_holder, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- renew: move.types, claim.change
--- move.types
+-- renew: table.columns, claim.change
+-- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
 WHERE attrelid = '"jobs"'::regclass
@@ -414,9 +414,9 @@ WITH changed AS (
 SELECT array_agg(rp_ord), NULL, NULL
 FROM changed
 
--- claim, with rows out of attempts: claim.acquire, claim.set_aside
--- claim.set_aside
-WITH spent AS MATERIALIZED (
+-- claim, with rows out of attempts: claim.acquire, claim.dead_letter
+-- claim.dead_letter
+WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
@@ -431,10 +431,10 @@ WITH spent AS MATERIALIZED (
     SET "status" = 'DEAD',
       "claimed_by" = NULL,
       "claimed_until" = NULL
-    FROM spent
-    WHERE t."job_id" = spent.rp_key_0
+    FROM cur
+    WHERE t."job_id" = cur.rp_key_0
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-    RETURNING t."attempts" AS rp_attempts, spent.rp_before, NULL::text AS rp_key, NULL::bigint AS rp_revision, t."job_id" AS rp_key_0
+    RETURNING t."attempts" AS rp_attempts, cur.rp_before, NULL::text AS rp_key, NULL::bigint AS rp_revision, t."job_id" AS rp_key_0
 )
 SELECT rp_attempts, rp_key_0
 FROM changed

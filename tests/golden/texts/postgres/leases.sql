@@ -83,21 +83,21 @@ WHERE t."job_id" = $1
   AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = $2 AND l.epoch = $3 FOR SHARE)
 RETURNING 'RUNNING', NULL::bigint, CAST(old."claimed_by" AS text) AS rp_fenced_off
 
--- a claim guarded by the epoch: move.table, claim.acquire, claim.set_aside
--- move.table
+-- a claim guarded by the epoch: table.kind, claim.acquire, claim.dead_letter
+-- table.kind
 SELECT relkind = 'p' OR relhassubclass OR relkind NOT IN ('r', 'p'), reltuples >= 1000
 FROM pg_class
 WHERE oid = '"jobs"'::regclass
 
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."attempts", 0) < 3
       AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = $2 AND l.epoch = $3 FOR SHARE)
+      AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
     LIMIT $4
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -108,7 +108,7 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "attempts" = COALESCE(t."attempts", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
     RETURNING t."fence" AS rp_fence, t."attempts" AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."job_id" AS rp_key_0, t."made_at" AS rp_order_0
@@ -117,15 +117,15 @@ SELECT rp_fence, rp_attempts, rp_before, rp_key_0
 FROM changed
 ORDER BY rp_order_0
 
--- claim.set_aside
-WITH spent AS MATERIALIZED (
+-- claim.dead_letter
+WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."attempts", 0) >= 3
       AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = $2 AND l.epoch = $3 FOR SHARE)
+      AND COALESCE(t."attempts", 0) >= 3
     ORDER BY t."made_at"
     LIMIT $4
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -134,10 +134,10 @@ WITH spent AS MATERIALIZED (
     SET "status" = 'DEAD',
       "claimed_by" = NULL,
       "claimed_until" = NULL
-    FROM spent
-    WHERE t."job_id" = spent.rp_key_0
+    FROM cur
+    WHERE t."job_id" = cur.rp_key_0
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-    RETURNING t."attempts" AS rp_attempts, spent.rp_before, NULL::text AS rp_key, NULL::bigint AS rp_revision, t."job_id" AS rp_key_0
+    RETURNING t."attempts" AS rp_attempts, cur.rp_before, NULL::text AS rp_key, NULL::bigint AS rp_revision, t."job_id" AS rp_key_0
 )
 SELECT rp_attempts, rp_key_0
 FROM changed

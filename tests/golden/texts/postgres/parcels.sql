@@ -1,17 +1,16 @@
--- claim: move.table, claim.acquire
--- move.table
+-- claim: table.kind, claim.acquire
+-- table.kind
 SELECT relkind = 'p' OR relhassubclass OR relkind NOT IN ('r', 'p'), reltuples >= 1000
 FROM pg_class
 WHERE oid = '"shop"."parcels"'::regclass
 
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."stage"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "shop"."parcels" AS t
     WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
-      AND COALESCE(t."tries", 0) < 4
       AND t."shop" = $3
       AND t."weight" is not null AND
       t."lane" <> $4 AND
@@ -19,6 +18,7 @@ WITH due AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
+      AND COALESCE(t."tries", 0) < 4
     ORDER BY t."due", t."weight"
     LIMIT $6
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -31,7 +31,7 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT $1::timestamptz + make_interval(secs => $2::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)),
       "tries" = COALESCE(t."tries", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
     RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, old."stage"::text AS rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
               t."rev" AS rp_revision, t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."due" AS rp_order_0, t."weight" AS rp_order_1, t."weight"
@@ -47,13 +47,12 @@ ORDER BY rp_order_0, rp_order_1
 
 -- claim by the store's clock: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."stage"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "shop"."parcels" AS t
     WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
-      AND COALESCE(t."tries", 0) < 4
       AND t."shop" = $2
       AND t."weight" is not null AND
       t."lane" <> $3 AND
@@ -61,6 +60,7 @@ WITH due AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
+      AND COALESCE(t."tries", 0) < 4
     ORDER BY t."due", t."weight"
     LIMIT $5
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -73,7 +73,7 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "tries" = COALESCE(t."tries", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
     RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, old."stage"::text AS rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
               t."rev" AS rp_revision, t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."due" AS rp_order_0, t."weight" AS rp_order_1
@@ -128,8 +128,8 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, cur.rp_unmet, cur.rp_holder, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- renew: move.types, claim.change
--- move.types
+-- renew: table.columns, claim.change
+-- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
 WHERE attrelid = '"shop"."parcels"'::regclass
@@ -505,15 +505,14 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, changed.rp_revision, changed.rp_key_0, changed.rp_key_1, changed.rp_key_2, cur.rp_fenced_off
 FROM cur JOIN changed ON changed.rp_key_0 = cur.rp_key_0 AND changed.rp_key_1 = cur.rp_key_1 AND changed.rp_key_2 = cur.rp_key_2
 
--- set aside: claim.acquire, claim.set_aside, claim.acquire, claim.set_aside, claim.acquire, claim.set_aside, claim.acquire, claim.set_aside, claim.acquire, claim.set_aside, claim.acquire, claim.set_aside
+-- dead-lettered: claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter, claim.acquire, claim.dead_letter
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."stage"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "shop"."parcels" AS t
     WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
-      AND COALESCE(t."tries", 0) < 4
       AND t."shop" = $3
       AND t."weight" is not null AND
       t."lane" <> $4 AND
@@ -521,6 +520,7 @@ WITH due AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
+      AND COALESCE(t."tries", 0) < 4
     ORDER BY t."due", t."weight"
     LIMIT $6
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -533,7 +533,7 @@ WITH due AS MATERIALIZED (
       "claimed_until" = (SELECT $1::timestamptz + make_interval(secs => $2::float8)),
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)),
       "tries" = COALESCE(t."tries", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
     RETURNING t."fence" AS rp_fence, t."tries" AS rp_attempts, old."stage"::text AS rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key,
               t."rev" AS rp_revision, t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."due" AS rp_order_0, t."weight" AS rp_order_1
@@ -547,14 +547,13 @@ SELECT rp_fence, rp_attempts, rp_before, rp_key_0, rp_key_1, rp_key_2
 FROM changed
 ORDER BY rp_order_0, rp_order_1
 
--- claim.set_aside
-WITH spent AS MATERIALIZED (
+-- claim.dead_letter
+WITH cur AS MATERIALIZED (
     SELECT t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2, t."stage"::text AS rp_before
     FROM "shop"."parcels" AS t
     WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
-      AND COALESCE(t."tries", 0) >= 4
       AND t."shop" = $3
       AND t."weight" is not null AND
       t."lane" <> $4 AND
@@ -562,6 +561,7 @@ WITH spent AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
+      AND COALESCE(t."tries", 0) >= 4
     ORDER BY t."due", t."weight"
     LIMIT $6
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -572,10 +572,10 @@ WITH spent AS MATERIALIZED (
       "claimed_until" = NULL,
       "gone_at" = $1::timestamptz,
       "rev" = COALESCE(t."rev", 0) + 1
-    FROM spent
-    WHERE t."shop" = spent.rp_key_0 AND t."depot" = spent.rp_key_1 AND t."number" = spent.rp_key_2
+    FROM cur
+    WHERE t."shop" = cur.rp_key_0 AND t."depot" = cur.rp_key_1 AND t."number" = cur.rp_key_2
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-    RETURNING t."tries" AS rp_attempts, spent.rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key, t."rev" AS rp_revision, t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2
+    RETURNING t."tries" AS rp_attempts, cur.rp_before, replace(replace(t."shop"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."depot"::text, '%', '%25'), ':', '%3A') || ':' || replace(replace(t."number"::text, '%', '%25'), ':', '%3A') AS rp_key, t."rev" AS rp_revision, t."shop" AS rp_key_0, t."depot" AS rp_key_1, t."number" AS rp_key_2
 )
 , noted AS (
     INSERT INTO "shop"."parcel_history" (lifecycle, key, move, outcome, before, after, revision, actor, reason, at)
@@ -595,7 +595,7 @@ WHERE t."stage" IN ('NEW', 'BUSY')
 ORDER BY rp_until
 LIMIT $2
 
--- read: move.types, move.read
+-- read: table.columns, move.read
 -- move.read
 SELECT t."shop", t."depot", t."number", t."stage", t."rev", t."weight", t."note", t."due", t."lane", t."tries", t."rests_until", t."started_at", t."returned_at", t."ready_at", t."gone_at", t."claimed_by", t."claimed_until", t."fence"
 FROM "shop"."parcels" AS t
@@ -608,6 +608,6 @@ WHERE t."shop" = $1 AND
 SELECT move, outcome, before, after, revision, actor, reason, call, at
 FROM "shop"."parcel_history"
 WHERE lifecycle = 'Parcel'
-  AND key = $1::text
+  AND key = $1
 ORDER BY id DESC
 LIMIT $2

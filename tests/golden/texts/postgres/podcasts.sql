@@ -1,12 +1,12 @@
--- claim send: move.table, claim.acquire
--- move.table
+-- claim send: table.kind, claim.acquire
+-- table.kind
 SELECT relkind = 'p' OR relhassubclass OR relkind NOT IN ('r', 'p'), reltuples >= 1000
 FROM pg_class
 WHERE oid = '"podcasts"'::regclass
 
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW', 'BUSY')
       AND (t."sending_at" + make_interval(secs => $1::float8) IS NULL OR t."sending_at" + make_interval(secs => $1::float8) <= $2::timestamptz OR t."sending_at" + make_interval(secs => $1::float8) > (SELECT $2::timestamptz + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
@@ -19,7 +19,7 @@ WITH due AS MATERIALIZED (
     SET "status" = 'BUSY',
       "sending_at" = CASE WHEN t."sending_at" + make_interval(secs => $1::float8) > (SELECT $2::timestamptz + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) THEN $2::timestamptz ELSE GREATEST($2::timestamptz, t."sending_at" + INTERVAL '1 microsecond') END,
       "tries" = COALESCE(t."tries", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."sending_at" + make_interval(secs => $1::float8) IS NULL OR t."sending_at" + make_interval(secs => $1::float8) <= $2::timestamptz OR t."sending_at" + make_interval(secs => $1::float8) > (SELECT $2::timestamptz + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
     RETURNING t."sending_at" AS rp_fence, t."tries" AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
@@ -30,8 +30,8 @@ ORDER BY rp_order_0
 
 -- claim send by the store's clock: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW', 'BUSY')
       AND (t."sending_at" + make_interval(secs => $1::float8) IS NULL OR t."sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."sending_at" + make_interval(secs => $1::float8) > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
@@ -44,7 +44,7 @@ WITH due AS MATERIALIZED (
     SET "status" = 'BUSY',
       "sending_at" = CASE WHEN t."sending_at" + make_interval(secs => $1::float8) > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) THEN statement_timestamp() ELSE GREATEST(statement_timestamp(), t."sending_at" + INTERVAL '1 microsecond') END,
       "tries" = COALESCE(t."tries", 0) + 1
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."sending_at" + make_interval(secs => $1::float8) IS NULL OR t."sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."sending_at" + make_interval(secs => $1::float8) > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
     RETURNING t."sending_at" AS rp_fence, t."tries" AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
@@ -76,8 +76,8 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, cur.rp_unmet, cur.rp_holder, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- renew send: move.types, claim.change
--- move.types
+-- renew send: table.columns, claim.change
+-- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
 WHERE attrelid = '"podcasts"'::regclass
@@ -198,8 +198,8 @@ FROM cur LEFT JOIN changed ON TRUE
 
 -- claim describe: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW', 'BUSY')
       AND (to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) IS NULL OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) <= $2::timestamptz OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) > (SELECT $2::timestamptz + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
@@ -210,7 +210,7 @@ WITH due AS MATERIALIZED (
     UPDATE "podcasts" AS t
     SET "status" = 'BUSY',
       "ai_error" = 'PROCESSING:AI_DESC:' || $4 || ':' || extract(epoch FROM $2::timestamptz)::numeric(20, 6)::text
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) IS NULL OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) <= $2::timestamptz OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) > (SELECT $2::timestamptz + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
     RETURNING t."ai_error" AS rp_fence, NULL AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
@@ -221,8 +221,8 @@ ORDER BY rp_order_0
 
 -- claim describe by the store's clock: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW', 'BUSY')
       AND (to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) IS NULL OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) <= statement_timestamp() OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
@@ -233,7 +233,7 @@ WITH due AS MATERIALIZED (
     UPDATE "podcasts" AS t
     SET "status" = 'BUSY',
       "ai_error" = 'PROCESSING:AI_DESC:' || $3 || ':' || extract(epoch FROM statement_timestamp())::numeric(20, 6)::text
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) IS NULL OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) <= statement_timestamp() OR to_timestamp(substring(t."ai_error" FROM '^PROCESSING:[^:]+:[^:]+:([0-9]{1,12}([.][0-9]{1,9})?)$')::float8) + make_interval(secs => $1::float8) > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)))
     RETURNING t."ai_error" AS rp_fence, NULL AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
@@ -352,8 +352,8 @@ FROM cur LEFT JOIN changed ON TRUE
 
 -- claim vet: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW')
       AND (t."vetted_until" IS NULL OR t."vetted_until" <= $1::timestamptz OR (t."vetted_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."vet_fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
@@ -365,7 +365,7 @@ WITH due AS MATERIALIZED (
     SET "vetted_by" = $4,
       "vetted_until" = (SELECT $1::timestamptz + make_interval(secs => $2::float8)),
       "vet_fence" = GREATEST(COALESCE(t."vet_fence", 0) + 1, (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint))
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."vetted_until" IS NULL OR t."vetted_until" <= $1::timestamptz OR (t."vetted_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."vet_fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
     RETURNING t."vet_fence" AS rp_fence, NULL AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0
@@ -376,8 +376,8 @@ ORDER BY rp_order_0
 
 -- claim vet by the store's clock: claim.acquire
 -- claim.acquire
-WITH due AS MATERIALIZED (
-    SELECT t."id" AS rp_key_0, t."status"::text AS rp_before, t.ctid AS rp_place
+WITH cur AS MATERIALIZED (
+    SELECT t.ctid AS rp_place
     FROM "podcasts" AS t
     WHERE t."status" IN ('NEW')
       AND (t."vetted_until" IS NULL OR t."vetted_until" <= statement_timestamp() OR (t."vetted_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."vet_fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
@@ -389,7 +389,7 @@ WITH due AS MATERIALIZED (
     SET "vetted_by" = $3,
       "vetted_until" = (SELECT statement_timestamp() + make_interval(secs => $1::float8)),
       "vet_fence" = GREATEST(COALESCE(t."vet_fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint))
-    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM due))
+    WHERE t.ctid = ANY (ARRAY(SELECT rp_place FROM cur))
       AND (t."vetted_until" IS NULL OR t."vetted_until" <= statement_timestamp() OR (t."vetted_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."vet_fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
     RETURNING t."vet_fence" AS rp_fence, NULL AS rp_attempts, old."status"::text AS rp_before, NULL::text AS rp_key,
               NULL::bigint AS rp_revision, t."id" AS rp_key_0, t."id" AS rp_order_0

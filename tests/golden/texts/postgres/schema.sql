@@ -147,7 +147,7 @@ CREATE OR REPLACE FUNCTION "shop"."raceproof_guard_parcel_84b5cdbf"() RETURNS tr
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $raceproof$
-/* raceproof d54210835025a721 */
+/* raceproof 7f1f60fafeb362ed */
 DECLARE
     found text := CASE WHEN TG_OP = 'UPDATE' THEN OLD."stage"::text END;
     wanted text := NEW."stage"::text;
@@ -181,15 +181,15 @@ DROP TRIGGER IF EXISTS "raceproof_guard_parcel" ON "shop"."parcels";
 CREATE TRIGGER "raceproof_guard_parcel" AFTER INSERT OR UPDATE ON "shop"."parcels"
     FOR EACH ROW EXECUTE FUNCTION "shop"."raceproof_guard_parcel_84b5cdbf"();
 
-CREATE INDEX CONCURRENTLY IF NOT EXISTS "jobs_work" ON "jobs" ("made_at")
+CREATE INDEX IF NOT EXISTS "jobs_work" ON "jobs" ("made_at")
 WHERE "status" IN ('QUEUED', 'RUNNING');
 
-CREATE INDEX CONCURRENTLY IF NOT EXISTS "parcels_pack" ON "shop"."parcels" ("shop", "due", "weight")
+CREATE INDEX IF NOT EXISTS "parcels_pack" ON "shop"."parcels" ("shop", "due", "weight")
 WHERE "stage" IN ('NEW', 'BUSY');
-CREATE INDEX CONCURRENTLY IF NOT EXISTS "parcels_pack_line" ON "shop"."parcels" ("shop", "lane", "due", "weight", "depot", "number")
+CREATE INDEX IF NOT EXISTS "parcels_pack_line" ON "shop"."parcels" ("shop", "lane", "due", "weight", "depot", "number")
 WHERE "stage" IN ('NEW', 'BUSY');
 
-CREATE INDEX CONCURRENTLY IF NOT EXISTS "podcasts_vet" ON "podcasts" ("id")
+CREATE INDEX IF NOT EXISTS "podcasts_vet" ON "podcasts" ("id")
 WHERE "status" IN ('NEW');
 
 CREATE UNIQUE INDEX IF NOT EXISTS "logins_one_open" ON "logins" ("user_id")

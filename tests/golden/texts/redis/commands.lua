@@ -1,5 +1,6 @@
 -- move, won: move
 -- move
+-- given_now = false
 -- given_by = ARGV[1]
 -- given_reason = ARGV[2]
 -- given_call = ARGV[3]
@@ -11,11 +12,31 @@ local sources = {['QUEUED'] = true, ['SEND_FAILED'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
--- move_fields = 'status', 'SENT', 'rev', after, 'sent_at', moment
 -- first_asked = 4
+-- move_fields = 'status', 'SENT', 'rev', after, 'sent_at', moment
 
-local time = redis.call('TIME')
-local moment = string.format('%s.%06d', time[1], time[2])
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = false or clock()
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'send', 'outcome', outcome,
+    'before', before, 'after', 'SENT', 'revision', revision or '',
+    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[3], 'at', moment)
+end
+
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -26,61 +47,56 @@ local function newest(stream, test)
   end
 end
 
-local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'send', 'outcome', outcome,
-    'before', before, 'after', 'SENT', 'revision', revision or '',
-    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[3], 'at', moment)
-end
-
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
-local function next_revision(row, revision)
-  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
-    return string.format('%.0f', revision + 1)
-  end
-  redis.call('HINCRBY', row, 'rev', 1)
-  return redis.call('HGET', row, 'rev'), true
-end
-
-local row, stream, i = KEYS[1], KEYS[2], 1
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    redis.call('HSET', row, 'status', 'SENT', 'rev', after, 'sent_at', moment)
-    return {before, after}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'SENT' and not asked and 'already' or 'refused'
   local noted = note(stream, i, outcome, before, revision)
   if noted.err then return {false, 'error', noted.err} end
   return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  redis.call('HSET', row, 'status', 'SENT', 'rev', after, 'sent_at', moment)
+  return after and {before, after} or before
+end
+
+local function move_one()
+  return decide(KEYS[1], KEYS[2], 1)
+end
+
+return move_one()
 
 -- move, won from its last source: move
 -- move, already: move
 -- move, refused: move
 -- move
+-- given_now = false
 -- given_by = ARGV[1]
 -- given_reason = ARGV[2]
 -- given_call = ARGV[3]
@@ -92,11 +108,31 @@ local sources = {['QUEUED'] = true, ['SENT'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
--- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
 -- first_asked = 4
+-- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
 
-local time = redis.call('TIME')
-local moment = string.format('%s.%06d', time[1], time[2])
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = false or clock()
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'ack', 'outcome', outcome,
+    'before', before, 'after', 'ACK', 'revision', revision or '',
+    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[3], 'at', moment)
+end
+
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -107,65 +143,61 @@ local function newest(stream, test)
   end
 end
 
-local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'ack', 'outcome', outcome,
-    'before', before, 'after', 'ACK', 'revision', revision or '',
-    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[3], 'at', moment)
-end
-
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
-local function next_revision(row, revision)
-  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
-    return string.format('%.0f', revision + 1)
-  end
-  redis.call('HINCRBY', row, 'rev', 1)
-  return redis.call('HGET', row, 'rev'), true
-end
-
-local row, stream, i = KEYS[1], KEYS[2], 1
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
-    return {before, after}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'ACK' and not asked and 'already' or 'refused'
   local noted = note(stream, i, outcome, before, revision)
   if noted.err then return {false, 'error', noted.err} end
   return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+  return after and {before, after} or before
+end
+
+local function move_one()
+  return decide(KEYS[1], KEYS[2], 1)
+end
+
+return move_one()
 
 -- move, missing: move
 -- move with columns, a guard and returning: move
 -- move
+-- given_now = false
+-- given_guards = ARGV[1]
+-- given_change = ARGV[2]
 -- given_by = ARGV[3]
 -- given_reason = ARGV[4]
 -- given_call = ARGV[5]
--- given_guards = ARGV[1]
--- given_change = ARGV[2]
+-- ends_claims = false
 -- lifecycle = 'Command'
 -- move_name = 'finish'
 -- target = 'DONE'
@@ -174,9 +206,33 @@ local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
--- move_fields = 'status', 'DONE', 'rev', after
--- returned = 'cmd_id', 'error'
 -- first_asked = 4
+-- move_fields = 'status', 'DONE', 'rev', after
+-- returning = true
+-- returned = 'cmd_id', 'error'
+
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = false or clock()
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'finish', 'outcome', outcome,
+    'before', before, 'after', 'DONE', 'revision', revision or '',
+    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
+end
+
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
 
 -- Whether a row meets a guard [column, operator, value].
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
@@ -208,8 +264,24 @@ local function unmet_guards(row, guards, bit)
 end
 
 local guarded = cjson.decode(ARGV[1])
-local time = redis.call('TIME')
-local moment = string.format('%s.%06d', time[1], time[2])
+
+-- Which of the caller's and the declared guards do not hold, as bits: the fence 1, the revision 2, then the predicates.
+local function unmet_by(row, fence, revision, i)
+  local unmet = 0
+  unmet = unmet + unmet_guards(row, guarded, 4)
+  return unmet
+end
+
+-- Writes the columns that the call sets beside those of the move.
+local function write(row, i, after)
+  local fields, change = {'status', 'DONE', 'rev', after}, cjson.decode(ARGV[2])
+  for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+  for name, value in pairs(change.set) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  redis.call('HSET', row, unpack(fields))
+end
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -220,71 +292,63 @@ local function newest(stream, test)
   end
 end
 
-local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'finish', 'outcome', outcome,
-    'before', before, 'after', 'DONE', 'revision', revision or '',
-    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
-end
-
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
-local function next_revision(row, revision)
-  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
-    return string.format('%.0f', revision + 1)
-  end
-  redis.call('HINCRBY', row, 'rev', 1)
-  return redis.call('HGET', row, 'rev'), true
-end
-
-local row, stream, i = KEYS[1], KEYS[2], 1
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-  unmet = unmet + unmet_guards(row, guarded, 4)
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    local fields, change = {'status', 'DONE', 'rev', after}, cjson.decode(ARGV[2])
-    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
-    for name, value in pairs(change.set) do
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-    redis.call('HSET', row, unpack(fields))
-    return {before, after, unpack(redis.call('HMGET', row, 'cmd_id', 'error'))}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'DONE' and not asked and 'already' or 'refused'
   local noted = note(stream, i, outcome, before, revision)
   if noted.err then return {false, 'error', noted.err} end
   return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  unmet = unmet_by(row, fence, revision, i)
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  write(row, i, after)
+  if true and not false then
+    return {before, after, unpack(redis.call('HMGET', row, 'cmd_id', 'error'))}
+  end
+  return after and {before, after} or before
+end
+
+local function move_one()
+  return decide(KEYS[1], KEYS[2], 1)
+end
+
+return move_one()
 
 -- move with a revision: move
 -- move
+-- given_now = false
+-- given_revision = ARGV[1]
+-- given_change = ARGV[2]
 -- given_by = ARGV[3]
 -- given_reason = ARGV[4]
 -- given_call = ARGV[5]
--- given_revision = ARGV[1]
--- given_change = ARGV[2]
 -- lifecycle = 'Command'
 -- move_name = 'fail'
 -- target = 'ERROR'
@@ -293,11 +357,49 @@ local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
--- move_fields = 'status', 'ERROR', 'rev', after
 -- first_asked = 4
+-- move_fields = 'status', 'ERROR', 'rev', after
 
-local time = redis.call('TIME')
-local moment = string.format('%s.%06d', time[1], time[2])
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = false or clock()
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail', 'outcome', outcome,
+    'before', before, 'after', 'ERROR', 'revision', revision or '',
+    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
+end
+
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+-- Which of the caller's and the declared guards do not hold, as bits: the fence 1, the revision 2, then the predicates.
+local function unmet_by(row, fence, revision, i)
+  local unmet = 0
+  if revision ~= ARGV[1] then unmet = unmet + 2 end
+  return unmet
+end
+
+-- Writes the columns that the call sets beside those of the move.
+local function write(row, i, after)
+  local fields, change = {'status', 'ERROR', 'rev', after}, cjson.decode(ARGV[2])
+  for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+  for name, value in pairs(change.set) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  redis.call('HSET', row, unpack(fields))
+end
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -308,70 +410,58 @@ local function newest(stream, test)
   end
 end
 
-local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail', 'outcome', outcome,
-    'before', before, 'after', 'ERROR', 'revision', revision or '',
-    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
-end
-
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
-local function next_revision(row, revision)
-  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
-    return string.format('%.0f', revision + 1)
-  end
-  redis.call('HINCRBY', row, 'rev', 1)
-  return redis.call('HGET', row, 'rev'), true
-end
-
-local row, stream, i = KEYS[1], KEYS[2], 1
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-  if revision ~= ARGV[1] then unmet = unmet + 2 end
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    local fields, change = {'status', 'ERROR', 'rev', after}, cjson.decode(ARGV[2])
-    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
-    for name, value in pairs(change.set) do
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-    redis.call('HSET', row, unpack(fields))
-    return {before, after}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'ERROR' and not asked and 'already' or 'refused'
   local noted = note(stream, i, outcome, before, revision)
   if noted.err then return {false, 'error', noted.err} end
   return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  unmet = unmet_by(row, fence, revision, i)
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  write(row, i, after)
+  return after and {before, after} or before
+end
+
+local function move_one()
+  return decide(KEYS[1], KEYS[2], 1)
+end
+
+return move_one()
 
 -- move at a given time: move
 -- move
+-- given_now = ARGV[1]
 -- given_by = ARGV[2]
 -- given_reason = ARGV[3]
 -- given_call = ARGV[4]
--- given_now = ARGV[1]
 -- lifecycle = 'Command'
 -- move_name = 'ack'
 -- target = 'ACK'
@@ -380,10 +470,31 @@ local sources = {['QUEUED'] = true, ['SENT'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
--- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
 -- first_asked = 4
+-- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
 
-local moment = ARGV[1]
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = ARGV[1] or clock()
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'ack', 'outcome', outcome,
+    'before', before, 'after', 'ACK', 'revision', revision or '',
+    'actor', ARGV[2], 'reason', ARGV[3], 'call', ARGV[4], 'at', moment)
+end
+
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -394,59 +505,54 @@ local function newest(stream, test)
   end
 end
 
-local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'ack', 'outcome', outcome,
-    'before', before, 'after', 'ACK', 'revision', revision or '',
-    'actor', ARGV[2], 'reason', ARGV[3], 'call', ARGV[4], 'at', moment)
-end
-
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
-local function next_revision(row, revision)
-  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
-    return string.format('%.0f', revision + 1)
-  end
-  redis.call('HINCRBY', row, 'rev', 1)
-  return redis.call('HGET', row, 'rev'), true
-end
-
-local row, stream, i = KEYS[1], KEYS[2], 1
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
-    return {before, after}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'ACK' and not asked and 'already' or 'refused'
   local noted = note(stream, i, outcome, before, revision)
   if noted.err then return {false, 'error', noted.err} end
   return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+  return after and {before, after} or before
+end
+
+local function move_one()
+  return decide(KEYS[1], KEYS[2], 1)
+end
+
+return move_one()
 
 -- move, the same call again: move
 -- move
+-- given_now = false
 -- given_by = ARGV[1]
 -- given_reason = ARGV[2]
 -- given_call = ARGV[3]
@@ -458,11 +564,16 @@ local sources = {['QUEUED'] = true, ['SENT'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
--- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
 -- first_asked = 4
+-- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
 
-local time = redis.call('TIME')
-local moment = string.format('%s.%06d', time[1], time[2])
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = false or clock()
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -473,13 +584,18 @@ local function newest(stream, test)
   end
 end
 
+-- What an earlier call with the same id did, if it moved the row.
+local function earlier_call(stream, i)
+  return newest(stream, function(entry) return entry.call == ARGV[3] and entry.move == 'ack' end)
+end
+
 local function note(stream, i, outcome, before, revision)
   return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'ack', 'outcome', outcome,
     'before', before, 'after', 'ACK', 'revision', revision or '',
     'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[3], 'at', moment)
 end
 
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
 local function next_revision(row, revision)
   if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
     return string.format('%.0f', revision + 1)
@@ -488,46 +604,56 @@ local function next_revision(row, revision)
   return redis.call('HGET', row, 'rev'), true
 end
 
-local row, stream, i = KEYS[1], KEYS[2], 1
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-  local earlier = newest(stream, function(entry) return entry.call == ARGV[3] and entry.move == 'ack' end)
-  if earlier then return {false, 'replayed', earlier.before, earlier.revision ~= '' and earlier.revision} end
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
-    return {before, after}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'ACK' and not asked and 'already' or 'refused'
   local noted = note(stream, i, outcome, before, revision)
   if noted.err then return {false, 'error', noted.err} end
   return {false, 'not moved', before, revision, fence, unmet, by}
+end
+
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  local earlier = earlier_call(stream, i)
+  if earlier then return {false, 'replayed', earlier.before, earlier.revision ~= '' and earlier.revision} end
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+  return after and {before, after} or before
+end
+
+local function move_one()
+  return decide(KEYS[1], KEYS[2], 1)
+end
+
+return move_one()
 
 -- move_many by keys: move
 -- move
+-- given_now = false
 -- given_by = ARGV[1]
 -- given_reason = ARGV[2]
 -- given_call = ARGV[2 + 0 * rows + i]
@@ -539,15 +665,36 @@ local sources = {['QUEUED'] = true, ['SEND_FAILED'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
+-- first_asked = 4
 -- move_fields = 'status', 'SENT', 'rev', after, 'sent_at', moment
 -- keys_of_a_row = 2
 -- stream_key = KEYS[rows + i]
 -- leases = 0
--- first_asked = 4
 
 local rows = (#KEYS - 0) / 2
-local time = redis.call('TIME')
-local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = false or clock()
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'send', 'outcome', outcome,
+    'before', before, 'after', 'SENT', 'revision', revision or '',
+    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[2 + 0 * rows + i], 'at', moment)
+end
+
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -558,50 +705,17 @@ local function newest(stream, test)
   end
 end
 
-local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'send', 'outcome', outcome,
-    'before', before, 'after', 'SENT', 'revision', revision or '',
-    'actor', ARGV[1], 'reason', ARGV[2], 'call', ARGV[2 + 0 * rows + i], 'at', moment)
-end
-
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
-local function next_revision(row, revision)
-  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
-    return string.format('%.0f', revision + 1)
-  end
-  redis.call('HINCRBY', row, 'rev', 1)
-  return redis.call('HGET', row, 'rev'), true
-end
-
-local function decide(row, stream, i)
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    redis.call('HSET', row, 'status', 'SENT', 'rev', after, 'sent_at', moment)
-    return {before, after}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'SENT' and not asked and 'already' or 'refused'
@@ -610,21 +724,47 @@ local function decide(row, stream, i)
   return {false, 'not moved', before, revision, fence, unmet, by}
 end
 
--- A row that fails is told alone.
-local answers = {}
-for i = 1, rows do
-  local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
-  if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
-  answers[i] = answer
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  redis.call('HSET', row, 'status', 'SENT', 'rev', after, 'sent_at', moment)
+  return after and {before, after} or before
 end
-return answers
+
+-- A row that fails is answered alone.
+local function move_many()
+  local answers = {}
+  for i = 1, rows do
+    local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
+    if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
+    answers[i] = answer
+  end
+  return answers
+end
+
+return move_many()
 
 -- move_many with columns of each: move
 -- move
+-- given_now = false
+-- given_change = ARGV[0 + 0 * rows + i]
 -- given_by = ARGV[1 + 1 * rows]
 -- given_reason = ARGV[2 + 1 * rows]
 -- given_call = ARGV[2 + 1 * rows + i]
--- given_change = ARGV[0 + 0 * rows + i]
+-- ends_claims = false
 -- lifecycle = 'Command'
 -- move_name = 'fail'
 -- target = 'ERROR'
@@ -633,16 +773,49 @@ local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
+-- first_asked = 4
 -- move_fields = 'status', 'ERROR', 'rev', after
+-- returning = true
+-- returned = 'rev'
 -- keys_of_a_row = 2
 -- stream_key = KEYS[rows + i]
 -- leases = 0
--- returned = 'rev'
--- first_asked = 4
 
 local rows = (#KEYS - 0) / 2
-local time = redis.call('TIME')
-local moment = string.format('%s.%06d', time[1], time[2])
+
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = false or clock()
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail', 'outcome', outcome,
+    'before', before, 'after', 'ERROR', 'revision', revision or '',
+    'actor', ARGV[1 + 1 * rows], 'reason', ARGV[2 + 1 * rows], 'call', ARGV[2 + 1 * rows + i], 'at', moment)
+end
+
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
+
+-- Writes the columns that the call sets beside those of the move.
+local function write(row, i, after)
+  local fields, change = {'status', 'ERROR', 'rev', after}, cjson.decode(ARGV[0 + 0 * rows + i])
+  for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+  for name, value in pairs(change.set) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  redis.call('HSET', row, unpack(fields))
+end
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -653,56 +826,17 @@ local function newest(stream, test)
   end
 end
 
-local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail', 'outcome', outcome,
-    'before', before, 'after', 'ERROR', 'revision', revision or '',
-    'actor', ARGV[1 + 1 * rows], 'reason', ARGV[2 + 1 * rows], 'call', ARGV[2 + 1 * rows + i], 'at', moment)
-end
-
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
-local function next_revision(row, revision)
-  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
-    return string.format('%.0f', revision + 1)
-  end
-  redis.call('HINCRBY', row, 'rev', 1)
-  return redis.call('HGET', row, 'rev'), true
-end
-
-local function decide(row, stream, i)
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    local fields, change = {'status', 'ERROR', 'rev', after}, cjson.decode(ARGV[0 + 0 * rows + i])
-    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
-    for name, value in pairs(change.set) do
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-    redis.call('HSET', row, unpack(fields))
-    return {before, after, unpack(redis.call('HMGET', row, 'rev'))}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'ERROR' and not asked and 'already' or 'refused'
@@ -711,25 +845,53 @@ local function decide(row, stream, i)
   return {false, 'not moved', before, revision, fence, unmet, by}
 end
 
--- A row that fails is told alone.
-local answers = {}
-for i = 1, rows do
-  local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
-  if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
-  answers[i] = answer
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  write(row, i, after)
+  if true and not false then
+    return {before, after, unpack(redis.call('HMGET', row, 'rev'))}
+  end
+  return after and {before, after} or before
 end
-return answers
+
+-- A row that fails is answered alone.
+local function move_many()
+  local answers = {}
+  for i = 1, rows do
+    local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
+    if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
+    answers[i] = answer
+  end
+  return answers
+end
+
+return move_many()
 
 -- move_many of what matches: scan, move
 -- scan
 SCAN
 
 -- move
+-- given_now = false
+-- given_guards = ARGV[1]
+-- given_change = ARGV[2]
 -- given_by = ARGV[3]
 -- given_reason = ARGV[4]
 -- given_call = ARGV[5]
--- given_guards = ARGV[1]
--- given_change = ARGV[2]
 -- lifecycle = 'Command'
 -- move_name = 'fail_sending'
 -- target = 'SEND_FAILED'
@@ -738,11 +900,36 @@ local sources = {['QUEUED'] = true}
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
+-- first_asked = 4
 -- move_fields = 'status', 'SEND_FAILED', 'rev', after
 -- keys_of_a_row = 2
 -- stream_key = KEYS[rows + i]
 -- leases = 0
--- first_asked = 4
+
+local rows = (#KEYS - 0) / 2
+
+-- The server's clock: seconds since 1970, with microseconds.
+local function clock()
+  local time = redis.call('TIME')
+  return string.format('%s.%06d', time[1], time[2])
+end
+
+local moment = false or clock()
+
+local function note(stream, i, outcome, before, revision)
+  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail_sending', 'outcome', outcome,
+    'before', before, 'after', 'SEND_FAILED', 'revision', revision or '',
+    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
+end
+
+-- The next revision, which is written with the rest; one that Lua cannot count exactly is counted in the row, at once.
+local function next_revision(row, revision)
+  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
+    return string.format('%.0f', revision + 1)
+  end
+  redis.call('HINCRBY', row, 'rev', 1)
+  return redis.call('HGET', row, 'rev'), true
+end
 
 -- Whether a row meets a guard [column, operator, value].
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
@@ -773,10 +960,25 @@ local function unmet_guards(row, guards, bit)
   return unmet
 end
 
-local rows = (#KEYS - 0) / 2
 local guarded = cjson.decode(ARGV[1])
-local time = redis.call('TIME')
-local moment = string.format('%s.%06d', time[1], time[2])
+
+-- Which of the caller's and the declared guards do not hold, as bits: the fence 1, the revision 2, then the predicates.
+local function unmet_by(row, fence, revision, i)
+  local unmet = 0
+  unmet = unmet + unmet_guards(row, guarded, 4)
+  return unmet
+end
+
+-- Writes the columns that the call sets beside those of the move.
+local function write(row, i, after)
+  local fields, change = {'status', 'SEND_FAILED', 'rev', after}, cjson.decode(ARGV[2])
+  for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
+  for name, value in pairs(change.set) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  redis.call('HSET', row, unpack(fields))
+end
 
 -- The newest entry of the history that `test` accepts, among the newest thousand.
 local function newest(stream, test)
@@ -787,57 +989,17 @@ local function newest(stream, test)
   end
 end
 
-local function note(stream, i, outcome, before, revision)
-  return redis.pcall('XADD', stream, '*', 'lifecycle', 'Command', 'move', 'fail_sending', 'outcome', outcome,
-    'before', before, 'after', 'SEND_FAILED', 'revision', revision or '',
-    'actor', ARGV[3], 'reason', ARGV[4], 'call', ARGV[5], 'at', moment)
-end
-
--- The next revision. It is counted here and written with the rest; what Lua cannot count exactly is counted in the row.
-local function next_revision(row, revision)
-  if #revision < 16 and (revision == '0' or string.find(revision, '^[1-9]%d*$')) then
-    return string.format('%.0f', revision + 1)
-  end
-  redis.call('HINCRBY', row, 'rev', 1)
-  return redis.call('HGET', row, 'rev'), true
-end
-
-local function decide(row, stream, i)
-  -- a key of another type is not a row of ours
-  local found = redis.pcall('HMGET', row, 'status', 'rev')
-  local before = found[1]
-  if found.err or not before then return {} end
-  -- numbers stay texts, because Lua's lose digits beyond 2^53
-  local revision, fence = found[2] or '0', false
-
-
-  local unmet = 0
-  -- P4: a write with another fence than the row's is refused
-  unmet = unmet + unmet_guards(row, guarded, 4)
-
-  -- P1: the row leaves only a status from which this move is declared
-  if unmet == 0 and sources[before] then
-    -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
-    local after, counted = false, false
-    after, counted = next_revision(row, revision)
-    local noted = note(stream, i, 'moved', before, after)
-    if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
-    if noted.err then return {false, 'error', noted.err} end
-    -- the end of a claim that another process holds; P4: its fence fits no more, also if the row comes back
-    local fields, change = {'status', 'SEND_FAILED', 'rev', after}, cjson.decode(ARGV[2])
-    for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
-    for name, value in pairs(change.set) do
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-    redis.call('HSET', row, unpack(fields))
-    return {before, after}
-  end
-
-  local by = false
+-- Who moved the row to where it was found, if the history tells.
+local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
-  if same and last.actor ~= '' then by = last.actor end
+  return same and last.actor ~= '' and last.actor
+end
+
+-- The refusal, with what was found.
+local function not_moved(stream, i, before, revision, fence, unmet)
+  local by = false
+  by = winner(stream, before, revision) or false
   -- what the caller asked of the row comes before 'already': its revision (2), and its guards, which follow the declared ones
   local asked = unmet % 4 >= 2 or unmet >= 4
   local outcome = unmet % 2 == 1 and 'lost' or before == 'SEND_FAILED' and not asked and 'already' or 'refused'
@@ -846,14 +1008,39 @@ local function decide(row, stream, i)
   return {false, 'not moved', before, revision, fence, unmet, by}
 end
 
--- A row that fails is told alone.
-local answers = {}
-for i = 1, rows do
-  local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
-  if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
-  answers[i] = answer
+local function decide(row, stream, i)
+  -- a key of another type is not a row of ours
+  local found = redis.pcall('HMGET', row, 'status', 'rev')
+  local before = found[1]
+  if found.err or not before then return {} end
+  -- numbers stay texts, because Lua's lose digits beyond 2^53
+  local revision, fence, unmet = found[2] or '0', false, 0
+  unmet = unmet_by(row, fence, revision, i)
+  -- P1: the row leaves only a status from which this move is declared
+  if unmet > 0 or not sources[before] then return not_moved(stream, i, before, revision, fence, unmet) end
+
+  -- what can fail comes first, for a script that fails half-way is not undone: the history, and then the whole row at once
+  local after, counted = false, false
+  after, counted = next_revision(row, revision)
+  local noted = note(stream, i, 'moved', before, after)
+  if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
+  if noted.err then return {false, 'error', noted.err} end
+  write(row, i, after)
+  return after and {before, after} or before
 end
-return answers
+
+-- A row that fails is answered alone.
+local function move_many()
+  local answers = {}
+  for i = 1, rows do
+    local fine, answer = pcall(decide, KEYS[i], KEYS[rows + i], i)
+    if not fine then answer = {false, 'error', type(answer) == 'table' and answer.err or tostring(answer)} end
+    answers[i] = answer
+  end
+  return answers
+end
+
+return move_many()
 
 -- read: read
 -- read

@@ -48,8 +48,8 @@ RETURNING CAST("login_id" AS TEXT)
 
 -- start, keeping: begin, attempt.look, commit
 -- start, rejecting: begin, attempt.look, commit
--- current attempt: move.columns, attempt.current
--- move.columns
+-- current attempt: table.columns, attempt.current
+-- table.columns
 SELECT name, type
 FROM pragma_table_info('logins', NULL)
 ORDER BY cid
@@ -61,7 +61,7 @@ WHERE t."user_id" = ?
   AND t."status" IN ('pending', 'scanned')
   AND (strftime('%Y-%m-%d %H:%M:%f', t."started_at", printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', 'now'))
 
--- current attempt at a given time: move.columns, attempt.current
+-- current attempt at a given time: table.columns, attempt.current
 -- attempt.current
 SELECT t."login_id", t."user_id", t."status", t."started_at", t."superseded_by", t."superseded_at", t."device"
 FROM "logins" AS t

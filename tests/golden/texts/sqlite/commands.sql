@@ -222,8 +222,8 @@ WHERE t."status" IN ('QUEUED')
 ORDER BY t."cmd_id"
 LIMIT ?
 
--- read: move.columns, move.read
--- move.columns
+-- read: table.columns, move.read
+-- table.columns
 SELECT name, type
 FROM pragma_table_info('commands', NULL)
 ORDER BY cid

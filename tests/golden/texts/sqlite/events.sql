@@ -15,14 +15,14 @@ RETURNING source, event_id
 -- receive many: begin, inbox.receive ×2, commit
 -- claim: begin, claim.due, claim.take, commit, claim.spent
 -- claim.due
-SELECT t."source", t."event_id", t."status" AS rp_before, replace(replace(CAST(t."source" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."event_id" AS TEXT), '%', '%25'), ':', '%3A') AS rp_key
+SELECT t."source", t."event_id", t."status" AS rp_before, NULL AS rp_key
 FROM "raceproof_inbox" AS t
 WHERE t."status" IN ('received', 'processing')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
-  AND COALESCE(t."attempts", 0) < 10
-  AND NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND (e."id", e."source", e."event_id") < (t."id", t."source", t."event_id")) AND
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND (e."id", e."source", e."event_id") < (t."id", t."source", t."event_id")) AND
       NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND e."id" IS NULL AND (t."id" IS NOT NULL OR (e."source", e."event_id") < (t."source", t."event_id")))
+      AND COALESCE(t."attempts", 0) < 10
 ORDER BY t."id"
 LIMIT ?
 
@@ -38,14 +38,14 @@ WHERE t."source" = json_extract(w.value, '$[0]') AND t."event_id" = json_extract
 RETURNING `source`, `event_id`, +`fence`, `attempts`, NULL, `body`, `headers`
 
 -- claim.spent
-SELECT t."source", t."event_id", t."status" AS rp_before, replace(replace(CAST(t."source" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."event_id" AS TEXT), '%', '%25'), ':', '%3A') AS rp_key
+SELECT t."source", t."event_id", t."status" AS rp_before, NULL AS rp_key
 FROM "raceproof_inbox" AS t
 WHERE t."status" IN ('received', 'processing')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
-  AND COALESCE(t."attempts", 0) >= 10
-  AND NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND (e."id", e."source", e."event_id") < (t."id", t."source", t."event_id")) AND
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND (e."id", e."source", e."event_id") < (t."id", t."source", t."event_id")) AND
       NOT EXISTS (SELECT 1 FROM "raceproof_inbox" AS e WHERE e."ordering_key" = t."ordering_key" AND e."status" IN ('received', 'processing') AND e."id" IS NULL AND (t."id" IS NOT NULL OR (e."source", e."event_id") < (t."source", t."event_id")))
+      AND COALESCE(t."attempts", 0) >= 10
 ORDER BY t."id"
 LIMIT ?
 
@@ -61,7 +61,7 @@ WHERE t."source" = ? AND
       t."event_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('processing')
-RETURNING +`fence`, replace(replace(CAST("source" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST("event_id" AS TEXT), '%', '%25'), ':', '%3A'), NULL
+RETURNING +`fence`, NULL, NULL
 
 -- finish: begin, move.write, commit
 -- move.write

@@ -1,12 +1,12 @@
 -- offer: nothing
 -- claim: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."job_id", t."status" AS rp_before, CAST(t."job_id" AS TEXT) AS rp_key
+SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
-  AND COALESCE(t."attempts", 0) < 3
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
+      AND COALESCE(t."attempts", 0) < 3
 ORDER BY t."made_at"
 LIMIT ?
 
@@ -23,12 +23,12 @@ RETURNING `job_id`, +`fence`, `attempts`, NULL
 
 -- claim by the store's clock, returning: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."job_id", t."status" AS rp_before, CAST(t."job_id" AS TEXT) AS rp_key
+SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
-  AND COALESCE(t."attempts", 0) < 3
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND COALESCE(t."attempts", 0) < 3
 ORDER BY t."made_at"
 LIMIT ?
 
@@ -45,13 +45,13 @@ RETURNING `job_id`, +`fence`, `attempts`, NULL, `made_at`
 
 -- claim with a guard and another lease: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."job_id", t."status" AS rp_before, CAST(t."job_id" AS TEXT) AS rp_key
+SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
-  AND COALESCE(t."attempts", 0) < 3
-  AND t."result" is null
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND t."result" is null
+      AND COALESCE(t."attempts", 0) < 3
 ORDER BY t."made_at"
 LIMIT ?
 
@@ -71,7 +71,7 @@ RETURNING `job_id`, +`fence`, `attempts`, NULL
 SELECT t."status", CASE WHEN t."status" IN ('QUEUED', 'RUNNING') THEN 0 ELSE 1 END
          + CASE WHEN (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)) THEN 0 ELSE 2 END
          + CASE WHEN (t."rests_until" IS NULL OR t."rests_until" <= ?) THEN 0 ELSE 4 END
-         + CASE WHEN COALESCE(t."attempts", 0) < 3 THEN 0 ELSE 8 END, t."claimed_by", CAST(t."job_id" AS TEXT)
+         + CASE WHEN COALESCE(t."attempts", 0) < 3 THEN 0 ELSE 8 END, t."claimed_by", NULL
 FROM "jobs" AS t
 WHERE t."job_id" = ?
 
@@ -81,7 +81,7 @@ WHERE t."job_id" = ?
 SELECT t."status", CASE WHEN t."status" IN ('QUEUED', 'RUNNING') THEN 0 ELSE 1 END
          + CASE WHEN (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)) THEN 0 ELSE 2 END
          + CASE WHEN (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now')) THEN 0 ELSE 4 END
-         + CASE WHEN COALESCE(t."attempts", 0) < 3 THEN 0 ELSE 8 END, t."claimed_by", CAST(t."job_id" AS TEXT)
+         + CASE WHEN COALESCE(t."attempts", 0) < 3 THEN 0 ELSE 8 END, t."claimed_by", NULL
 FROM "jobs" AS t
 WHERE t."job_id" = ?
 
@@ -92,7 +92,7 @@ SET "claimed_until" = strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f'
 WHERE t."job_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('RUNNING')
-RETURNING +`fence`, CAST("job_id" AS TEXT), NULL
+RETURNING +`fence`, NULL, NULL
 
 -- claim.found
 SELECT +t."fence", t."status", t."claimed_by"
@@ -106,7 +106,7 @@ SET "claimed_until" = strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?
 WHERE t."job_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('RUNNING')
-RETURNING +`fence`, CAST("job_id" AS TEXT), NULL
+RETURNING +`fence`, NULL, NULL
 
 -- release: begin, claim.change, claim.found, commit
 -- claim.change
@@ -119,7 +119,7 @@ SET "claimed_by" = NULL,
 WHERE t."job_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('RUNNING')
-RETURNING +`fence`, CAST("job_id" AS TEXT), NULL
+RETURNING +`fence`, NULL, NULL
 
 -- release, lost: begin, claim.change, claim.found, commit
 -- claim.change
@@ -132,7 +132,7 @@ SET "claimed_by" = NULL,
 WHERE t."job_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('RUNNING')
-RETURNING +`fence`, CAST("job_id" AS TEXT), NULL
+RETURNING +`fence`, NULL, NULL
 
 -- fail: begin, claim.change, claim.found, commit
 -- claim.change
@@ -145,7 +145,7 @@ SET "claimed_by" = NULL,
 WHERE t."job_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('RUNNING')
-RETURNING +`fence`, CAST("job_id" AS TEXT), NULL
+RETURNING +`fence`, NULL, NULL
 
 -- fail at a given time: begin, claim.change, commit
 -- claim.change
@@ -158,7 +158,7 @@ SET "claimed_by" = NULL,
 WHERE t."job_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('RUNNING')
-RETURNING +`fence`, CAST("job_id" AS TEXT), NULL
+RETURNING +`fence`, NULL, NULL
 
 -- finish: move.write
 -- move.write
@@ -178,7 +178,7 @@ SELECT t."status" AS rp_before,
        NULL AS rp_revision,
        t."fence" AS rp_fence,
        CASE WHEN t."fence" = ? THEN 0 ELSE 1 END AS rp_unmet,
-       CAST(t."job_id" AS TEXT) AS rp_key
+       NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."job_id" = ?
 
@@ -198,12 +198,12 @@ RETURNING "job_id", NULL, NULL
 -- finish many with columns: begin, move.write ×2, commit
 -- claim, with rows out of attempts: begin, claim.due, commit, claim.spent
 -- claim.spent
-SELECT t."job_id", t."status" AS rp_before, CAST(t."job_id" AS TEXT) AS rp_key
+SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
-  AND COALESCE(t."attempts", 0) >= 3
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
+      AND COALESCE(t."attempts", 0) >= 3
 ORDER BY t."made_at"
 LIMIT ?
 
@@ -270,7 +270,7 @@ SELECT t."status" AS rp_before,
        NULL AS rp_revision,
        NULL AS rp_fence,
        0 AS rp_unmet,
-       CAST(t."job_id" AS TEXT) AS rp_key
+       NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."job_id" = ?
 

@@ -3,16 +3,16 @@
 SELECT t."shop", t."depot", t."number", t."stage" AS rp_before, replace(replace(CAST(t."shop" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."depot" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."number" AS TEXT), '%', '%25'), ':', '%3A') AS rp_key
 FROM "shop"."parcels" AS t
 WHERE t."stage" IN ('NEW', 'BUSY')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
-  AND COALESCE(t."tries", 0) < 4
-  AND t."shop" = ?
-  AND t."weight" is not null AND
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
+      AND t."shop" = ?
+      AND t."weight" is not null AND
       t."lane" <> ? AND
       t."weight" < ?
-  AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
+      AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NULL AND (t."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number"))) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS t."due" AND e."weight" IS NULL AND (t."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number")))
+      AND COALESCE(t."tries", 0) < 4
 ORDER BY t."due", t."weight"
 LIMIT ?
 
@@ -38,16 +38,16 @@ VALUES ('Parcel', ?, ?, ?, ?, ?, ?, ?, ?, ?)
 SELECT t."shop", t."depot", t."number", t."stage" AS rp_before, replace(replace(CAST(t."shop" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."depot" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."number" AS TEXT), '%', '%25'), ':', '%3A') AS rp_key
 FROM "shop"."parcels" AS t
 WHERE t."stage" IN ('NEW', 'BUSY')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
-  AND COALESCE(t."tries", 0) < 4
-  AND t."shop" = ?
-  AND t."weight" is not null AND
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND t."shop" = ?
+      AND t."weight" is not null AND
       t."lane" <> ? AND
       t."weight" < ?
-  AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
+      AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NULL AND (t."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number"))) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS t."due" AND e."weight" IS NULL AND (t."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number")))
+      AND COALESCE(t."tries", 0) < 4
 ORDER BY t."due", t."weight"
 LIMIT ?
 
@@ -320,7 +320,7 @@ WHERE t."stage" IN ('NEW', 'BUSY')
 ORDER BY t."shop", t."depot", t."number"
 LIMIT ?
 
--- set aside: begin, claim.due, claim.take, claim.note, commit, claim.spent, begin, claim.due, claim.take, claim.note, commit, claim.spent, begin, claim.due, claim.take, claim.note, commit, claim.spent, begin, claim.due, claim.take, claim.note, commit, claim.spent, begin, claim.due, commit, claim.spent, begin, claim.spent, claim.set_aside, claim.note, commit, begin, claim.due, commit, claim.spent
+-- dead-lettered: begin, claim.due, claim.take, claim.note, commit, claim.spent, begin, claim.due, claim.take, claim.note, commit, claim.spent, begin, claim.due, claim.take, claim.note, commit, claim.spent, begin, claim.due, claim.take, claim.note, commit, claim.spent, begin, claim.due, commit, claim.spent, begin, claim.spent, claim.dead_letter, claim.note, commit, begin, claim.due, commit, claim.spent
 -- claim.take
 UPDATE "shop"."parcels" AS t
 SET "stage" = 'BUSY',
@@ -338,20 +338,20 @@ RETURNING `shop`, `depot`, `number`, +`fence`, `tries`, `rev`
 SELECT t."shop", t."depot", t."number", t."stage" AS rp_before, replace(replace(CAST(t."shop" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."depot" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."number" AS TEXT), '%', '%25'), ':', '%3A') AS rp_key
 FROM "shop"."parcels" AS t
 WHERE t."stage" IN ('NEW', 'BUSY')
-  AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-  AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
-  AND COALESCE(t."tries", 0) >= 4
-  AND t."shop" = ?
-  AND t."weight" is not null AND
+      AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
+      AND t."shop" = ?
+      AND t."weight" is not null AND
       t."lane" <> ? AND
       t."weight" < ?
-  AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
+      AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NULL AND (t."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number"))) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS t."due" AND e."weight" IS NULL AND (t."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number")))
+      AND COALESCE(t."tries", 0) >= 4
 ORDER BY t."due", t."weight"
 LIMIT ?
 
--- claim.set_aside
+-- claim.dead_letter
 UPDATE "shop"."parcels" AS t
 SET "stage" = 'GONE',
       "claimed_by" = NULL,
@@ -372,8 +372,8 @@ WHERE t."stage" IN ('NEW', 'BUSY')
 ORDER BY rp_until
 LIMIT ?
 
--- read: move.columns, move.read
--- move.columns
+-- read: table.columns, move.read
+-- table.columns
 SELECT name, type
 FROM pragma_table_info('parcels', 'shop')
 ORDER BY cid

@@ -1,10 +1,10 @@
 -- claim send: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."id", t."status" AS rp_before, CAST(t."id" AS TEXT) AS rp_key
+SELECT t."id", t."status" AS rp_before, NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."status" IN ('NEW', 'BUSY')
-  AND (strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) <= ? OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)))
-  AND COALESCE(t."tries", 0) < 5
+      AND (strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) <= ? OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)))
+      AND COALESCE(t."tries", 0) < 5
 ORDER BY t."id"
 LIMIT ?
 
@@ -19,11 +19,11 @@ RETURNING `id`, +`sending_at`, `tries`, NULL
 
 -- claim send by the store's clock: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."id", t."status" AS rp_before, CAST(t."id" AS TEXT) AS rp_key
+SELECT t."id", t."status" AS rp_before, NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."status" IN ('NEW', 'BUSY')
-  AND (strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)))
-  AND COALESCE(t."tries", 0) < 5
+      AND (strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)))
+      AND COALESCE(t."tries", 0) < 5
 ORDER BY t."id"
 LIMIT ?
 
@@ -40,7 +40,7 @@ RETURNING `id`, +`sending_at`, `tries`, NULL
 -- claim.look
 SELECT t."status", CASE WHEN t."status" IN ('NEW', 'BUSY') THEN 0 ELSE 1 END
          + CASE WHEN (strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) <= ? OR strftime('%Y-%m-%d %H:%M:%f', t."sending_at", printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?))) THEN 0 ELSE 2 END
-         + CASE WHEN COALESCE(t."tries", 0) < 5 THEN 0 ELSE 8 END, NULL, CAST(t."id" AS TEXT)
+         + CASE WHEN COALESCE(t."tries", 0) < 5 THEN 0 ELSE 8 END, NULL, NULL
 FROM "podcasts" AS t
 WHERE t."id" = ?
 
@@ -51,7 +51,7 @@ SET "sending_at" = CASE WHEN strftime('%Y-%m-%d %H:%M:%f', t."sending_at", print
 WHERE t."id" = ?
   AND t."sending_at" = ?
   AND t."status" IN ('BUSY')
-RETURNING +`sending_at`, CAST("id" AS TEXT), NULL
+RETURNING +`sending_at`, NULL, NULL
 
 -- claim.found
 SELECT +t."sending_at", t."status", NULL
@@ -66,7 +66,7 @@ SET "sending_at" = NULL,
 WHERE t."id" = ?
   AND t."sending_at" = ?
   AND t."status" IN ('BUSY')
-RETURNING +`sending_at`, CAST("id" AS TEXT), NULL
+RETURNING +`sending_at`, NULL, NULL
 
 -- release send: begin, claim.change, commit
 -- claim.change
@@ -77,7 +77,7 @@ SET "sending_at" = NULL,
 WHERE t."id" = ?
   AND t."sending_at" = ?
   AND t."status" IN ('BUSY')
-RETURNING +`sending_at`, CAST("id" AS TEXT), NULL
+RETURNING +`sending_at`, NULL, NULL
 
 -- ready, held by send: move.write ×2, begin, move.write ×2, move.look, commit
 -- move.write
@@ -105,16 +105,16 @@ SELECT t."status" AS rp_before,
        NULL AS rp_revision,
        t."sending_at" AS rp_fence,
        CASE WHEN t."sending_at" = ? THEN 0 ELSE 1 END AS rp_unmet,
-       CAST(t."id" AS TEXT) AS rp_key
+       NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."id" = ?
 
 -- claim describe: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."id", t."status" AS rp_before, CAST(t."id" AS TEXT) AS rp_key
+SELECT t."id", t."status" AS rp_before, NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."status" IN ('NEW', 'BUSY')
-  AND (strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) <= ? OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)))
+      AND (strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) <= ? OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)))
 ORDER BY t."id"
 LIMIT ?
 
@@ -128,10 +128,10 @@ RETURNING `id`, +`ai_error`, NULL, NULL
 
 -- claim describe by the store's clock: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."id", t."status" AS rp_before, CAST(t."id" AS TEXT) AS rp_key
+SELECT t."id", t."status" AS rp_before, NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."status" IN ('NEW', 'BUSY')
-  AND (strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)))
+      AND (strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)))
 ORDER BY t."id"
 LIMIT ?
 
@@ -146,7 +146,7 @@ RETURNING `id`, +`ai_error`, NULL, NULL
 -- claim_one describe: begin, claim.look, claim.take, commit
 -- claim.look
 SELECT t."status", CASE WHEN t."status" IN ('NEW', 'BUSY') THEN 0 ELSE 1 END
-         + CASE WHEN (strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) <= ? OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?))) THEN 0 ELSE 2 END, NULL, CAST(t."id" AS TEXT)
+         + CASE WHEN (strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) IS NULL OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) <= ? OR strftime('%Y-%m-%d %H:%M:%f', CASE WHEN t."ai_error" GLOB 'PROCESSING:?*:?*:[0-9]*' AND t."ai_error" NOT GLOB '*:*:*:*:*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) GLOB '*[0-9]' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*[^0-9.]*' AND substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) NOT GLOB '*.*.*' AND instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 13 AND length(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1)) - instr(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) || '.', '.') <= 9 THEN strftime('%Y-%m-%d %H:%M:%f', CAST(substr(t."ai_error", length(rtrim(t."ai_error", replace(t."ai_error", ':', ''))) + 1) AS REAL), 'unixepoch') END, printf('%+.3f seconds', ?)) > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?))) THEN 0 ELSE 2 END, NULL, NULL
 FROM "podcasts" AS t
 WHERE t."id" = ?
 
@@ -157,7 +157,7 @@ SET "ai_error" = 'PROCESSING:AI_DESC:' || ? || ':' || printf('%.3f', (julianday(
 WHERE t."id" = ?
   AND t."ai_error" = ?
   AND t."status" IN ('BUSY')
-RETURNING +`ai_error`, CAST("id" AS TEXT), NULL
+RETURNING +`ai_error`, NULL, NULL
 
 -- claim.found
 SELECT +t."ai_error", t."status", NULL
@@ -172,7 +172,7 @@ SET "ai_error" = NULL,
 WHERE t."id" = ?
   AND t."ai_error" = ?
   AND t."status" IN ('BUSY')
-RETURNING +`ai_error`, CAST("id" AS TEXT), NULL
+RETURNING +`ai_error`, NULL, NULL
 
 -- release describe: begin, claim.change, commit
 -- ready, held by describe: move.write ×2, begin, move.write ×2, move.look, commit
@@ -201,16 +201,16 @@ SELECT t."status" AS rp_before,
        NULL AS rp_revision,
        t."ai_error" AS rp_fence,
        CASE WHEN t."ai_error" = ? THEN 0 ELSE 1 END AS rp_unmet,
-       CAST(t."id" AS TEXT) AS rp_key
+       NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."id" = ?
 
 -- claim vet: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."id", t."status" AS rp_before, CAST(t."id" AS TEXT) AS rp_key
+SELECT t."id", t."status" AS rp_before, NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."status" IN ('NEW')
-  AND (t."vetted_until" IS NULL OR t."vetted_until" <= ? OR (t."vetted_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."vet_fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."vetted_until" IS NULL OR t."vetted_until" <= ? OR (t."vetted_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."vet_fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
 ORDER BY t."id"
 LIMIT ?
 
@@ -225,10 +225,10 @@ RETURNING `id`, +`vet_fence`, NULL, NULL
 
 -- claim vet by the store's clock: begin, claim.due, claim.take, commit
 -- claim.due
-SELECT t."id", t."status" AS rp_before, CAST(t."id" AS TEXT) AS rp_key
+SELECT t."id", t."status" AS rp_before, NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."status" IN ('NEW')
-  AND (t."vetted_until" IS NULL OR t."vetted_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."vetted_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."vet_fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
+      AND (t."vetted_until" IS NULL OR t."vetted_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."vetted_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."vet_fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
 ORDER BY t."id"
 LIMIT ?
 
@@ -244,7 +244,7 @@ RETURNING `id`, +`vet_fence`, NULL, NULL
 -- claim_one vet: begin, claim.look, commit
 -- claim.look
 SELECT t."status", CASE WHEN t."status" IN ('NEW') THEN 0 ELSE 1 END
-         + CASE WHEN (t."vetted_until" IS NULL OR t."vetted_until" <= ? OR (t."vetted_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."vet_fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)) THEN 0 ELSE 2 END, t."vetted_by", CAST(t."id" AS TEXT)
+         + CASE WHEN (t."vetted_until" IS NULL OR t."vetted_until" <= ? OR (t."vetted_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."vet_fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)) THEN 0 ELSE 2 END, t."vetted_by", NULL
 FROM "podcasts" AS t
 WHERE t."id" = ?
 
@@ -255,7 +255,7 @@ SET "vetted_until" = strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)
 WHERE t."id" = ?
   AND t."vet_fence" = ?
   AND t."status" IN ('NEW')
-RETURNING +`vet_fence`, CAST("id" AS TEXT), NULL
+RETURNING +`vet_fence`, NULL, NULL
 
 -- claim.found
 SELECT +t."vet_fence", t."status", t."vetted_by"
@@ -271,7 +271,7 @@ SET "vetted_by" = NULL,
 WHERE t."id" = ?
   AND t."vet_fence" = ?
   AND t."status" IN ('NEW')
-RETURNING +`vet_fence`, CAST("id" AS TEXT), NULL
+RETURNING +`vet_fence`, NULL, NULL
 
 -- release vet: begin, claim.change, commit
 -- claim.change
@@ -282,7 +282,7 @@ SET "vetted_by" = NULL,
 WHERE t."id" = ?
   AND t."vet_fence" = ?
   AND t."status" IN ('NEW')
-RETURNING +`vet_fence`, CAST("id" AS TEXT), NULL
+RETURNING +`vet_fence`, NULL, NULL
 
 -- ready, held by vet: move.write ×2, begin, move.write ×2, move.look, commit
 -- move.write
@@ -312,7 +312,7 @@ SELECT t."status" AS rp_before,
        NULL AS rp_revision,
        t."vet_fence" AS rp_fence,
        CASE WHEN t."vet_fence" = ? THEN 0 ELSE 1 END AS rp_unmet,
-       CAST(t."id" AS TEXT) AS rp_key
+       NULL AS rp_key
 FROM "podcasts" AS t
 WHERE t."id" = ?
 

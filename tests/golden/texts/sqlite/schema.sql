@@ -110,7 +110,7 @@ WHEN NEW."stage" IS NOT OLD."stage"
    OR OLD."stage" = 'NEW' AND NEW."stage" IN ('BUSY', 'GONE', 'READY')) IS NOT TRUE
  AND NOT EXISTS (SELECT 1 FROM raceproof_override WHERE lifecycle = 'Parcel')
 BEGIN
-    /* raceproof d54210835025a721 */
+    /* raceproof 7f1f60fafeb362ed */
     SELECT RAISE(ABORT, 'raceproof_guard_parcel: Parcel may not change its stage like this');
 END;
 DROP TRIGGER IF EXISTS "shop"."raceproof_guard_parcel_insert";
@@ -118,7 +118,7 @@ CREATE TRIGGER "shop"."raceproof_guard_parcel_insert" BEFORE INSERT ON "parcels"
 WHEN (NEW."stage" IN ('NEW')) IS NOT TRUE
  AND NOT EXISTS (SELECT 1 FROM raceproof_override WHERE lifecycle = 'Parcel')
 BEGIN
-    /* raceproof d54210835025a721 */
+    /* raceproof 7f1f60fafeb362ed */
     SELECT RAISE(ABORT, 'raceproof_guard_parcel: Parcel must start at NEW');
 END;
 DROP TRIGGER IF EXISTS "shop"."raceproof_guard_parcel_record_update";

@@ -29,7 +29,7 @@ def keeps_attempts(world: World, attempts: Attempts) -> None:
         rows = rows_of(moment.tables, spec.table, spec.key_columns)
         for title, event in told(moment, attempts, "start"):
             answer: Any = event.answer
-            respected = event.outcome == "kept" or (event.outcome == "rejected" and answer.active is not None)
+            respected = event.outcome == "already active" or (event.outcome == "rejected" and answer.active is not None)
             if respected and str(answer.status) not in still_open:
                 return f"{title} was told {answer}, which has ended"
             if event.outcome != "started" or answer.replayed:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from raceproof.events import Event
-from raceproof.forms import Columns, Marker, Timestamp
-from raceproof.lifecycle import spec_of
-from raceproof.spec import Claimable
+from raceproof.declare.claim_forms import ClaimColumns, TextMarker, TimestampClaim
+from raceproof.declare.lifecycle import spec_of
+from raceproof.declare.spec import Claimable
+from raceproof.kernel.events import Event
 from raceproof.testing.explorer.ground import Tables
 from raceproof.testing.explorer.promises.values import (
     Declared,
@@ -33,9 +33,7 @@ def keeps_claims(world: World, claim: Claimable[Any]) -> None:
                 continue
             until = _held_until(claim, old[key])
             if until is not None and until > moment.clock:
-                return (
-                    f"{named(key)} was claimed at {moment.clock:g} s, and its holder has it until {until:g} s"
-                )
+                return f"{named(key)} was claimed at {moment.clock:g} s, and its holder has it until {until:g} s"
         return True
 
     def growing(before: Tables, after: Tables) -> object:
@@ -55,9 +53,7 @@ def keeps_claims(world: World, claim: Claimable[Any]) -> None:
                 return f"two claims of {event.key!r} have the fence {fence[1]}"
             elif event.outcome == "claimed":
                 seen.add(fence)
-        return late_writers(
-            moment, claim, ("claim", "renew"), ("renew", "release", "fail", "move"), _plain(claim)
-        )
+        return late_writers(moment, claim, ("claim", "renew"), ("renew", "release", "fail", "move"), _plain(claim))
 
     at_each_step(world, f"P3: one holder for {claim}", alone)
     world.change(f"P4: the fence of {claim} grows", growing)
@@ -66,7 +62,7 @@ def keeps_claims(world: World, claim: Claimable[Any]) -> None:
 
 def _plain(claim: Claimable[Any]) -> Callable[[Any], Any] | None:
     """How the fences of a claim are compared; None: only for being the same, so what counts is who was told last."""
-    return order if isinstance(claim.form, Columns) else None
+    return order if isinstance(claim.form, ClaimColumns) else None
 
 
 def _claimed_anew(claim: Claimable[Any], before: Row, after: Row, moment: Moment) -> bool:
@@ -75,32 +71,29 @@ def _claimed_anew(claim: Claimable[Any], before: Row, after: Row, moment: Moment
     fence = text(after.get(column))
     if fence is None or fence == text(before.get(column)):
         return False
-    if isinstance(claim.form, Columns):
+    if isinstance(claim.form, ClaimColumns):
         return text(after.get(claim.form.holder)) is not None
     return any(
-        event.outcome == "claimed" and text(fence_told(event)) == fence
-        for _, event in told(moment, claim, "claim")
+        event.outcome == "claimed" and text(fence_told(event)) == fence for _, event in told(moment, claim, "claim")
     )
 
 
 def _held_until(claim: Claimable[Any], row: Row) -> float | None:
     """When the holder's lease is over; None: nobody holds the row."""
     match claim.form:
-        case Columns(holder=holder, until=until):
+        case ClaimColumns(holder=holder, until=until):
             return seconds(row.get(until)) if text(row.get(holder)) is not None else None
-        case Timestamp(column=column):
+        case TimestampClaim(column=column):
             since = seconds(row.get(column))
-        case Marker(column=column):
+        case TextMarker(column=column):
             marker = text(row.get(column)) or ""
-            since = (
-                seconds(float(marker.rpartition(":")[2])) if marker.startswith(claim.form.prefix) else None
-            )
+            since = seconds(float(marker.rpartition(":")[2])) if marker.startswith(claim.form.prefix) else None
     return None if since is None else since + claim.lease
 
 
 def _shrinks(claim: Claimable[Any], was: str, now: str | None) -> bool:
     """Whether a fence went down; only a number of its own outlives its claim."""
-    return isinstance(claim.form, Columns) and (now is None or order(now) < order(was))
+    return isinstance(claim.form, ClaimColumns) and (now is None or order(now) < order(was))
 
 
 def fence_told(event: Event) -> Any:
@@ -120,7 +113,7 @@ def late_writers(
     mine: dict[tuple[str, str], tuple[Any, str | None]] = {}
     for place, (title, event) in enumerate(moment.told):
         answer: Any = event.answer
-        if not event.settled or declared.lifecycle is not getattr(answer.move, "lifecycle", None):
+        if not event.settled or declared.lifecycle is not getattr(answer.declared, "lifecycle", None):
             continue
         key = str(event.key)
         holds = mine.get((title, key))

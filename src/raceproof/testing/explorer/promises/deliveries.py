@@ -19,25 +19,25 @@ from raceproof.testing.explorer.world import Effect, Moment, World
 
 
 def keeps_deliveries(world: World, delivery: Delivery, effect: Effect) -> None:
-    """P7: a turn is taken only when nobody sends, in doubt only when nobody knows; held ones are sent once at most.
+    """P7: a permit is given only while no one sends, and in doubt only if the outcome is unknown; `hold` sends at most once.
 
-    The effect is called with the row's key, and with `intent=turn.intent`, which must be the same each time.
+    The effect is called with the row's key and `idempotency_key=permit.idempotency_key`, which must never change.
     """
     keys = delivery.key_columns
 
-    def turns(before: Tables, after: Tables, moment: Moment) -> object:
+    def permits(before: Tables, after: Tables, moment: Moment) -> object:
         old = rows_of(before, delivery.table, keys)
         for key, row in rows_of(after, delivery.table, keys).items():
-            turn = _turn_taken(delivery, old.get(key), row, moment)
-            if turn is None:
+            permit = _turn_taken(delivery, old.get(key), row, moment)
+            if permit is None:
                 continue
             state = _state(delivery, old[key], moment.clock)
             if state in (DeliveryState.DELIVERED, DeliveryState.SENDING):
-                return f"{turn}, and it was {state} before"
-            if turn.in_doubt != (state is DeliveryState.UNCERTAIN):
-                return f"{turn}, and it was {state} before: the doubt is {turn.in_doubt}"
-            if turn.in_doubt and delivery.policy == "hold":
-                return f"{turn}, and it is to be held for a person"
+                return f"{permit}, and it was {state} before"
+            if permit.in_doubt != (state is DeliveryState.UNCERTAIN):
+                return f"{permit}, and it was {state} before: the doubt is {permit.in_doubt}"
+            if permit.in_doubt and delivery.policy == "hold":
+                return f"{permit}, and it is to be held for a person"
         return True
 
     def ended(before: Tables, after: Tables) -> object:
@@ -51,11 +51,11 @@ def keeps_deliveries(world: World, delivery: Delivery, effect: Effect) -> None:
     def same_key(moment: Moment) -> object:
         intents: dict[str, str] = {}
         for title, event in told(moment, delivery, "deliver"):
-            intent = getattr(event.answer, "intent", None)
+            intent = getattr(event.answer, "idempotency_key", None)
             if intent is not None and intents.setdefault(str(event.key), intent) != intent:
                 return f"{title} sends {event.key!r} with another idempotency key than the one before"
         for call in moment.calls(effect):
-            intent = call.details.get("intent")
+            intent = call.details.get("idempotency_key")
             if intent is not None and intents.setdefault(str(call.key), intent) != intent:
                 return f"{call.by} has sent {call.key!r} with another idempotency key than the one before"
         return True
@@ -63,7 +63,7 @@ def keeps_deliveries(world: World, delivery: Delivery, effect: Effect) -> None:
     def at_most_once(moment: Moment) -> object:
         sent: set[str] = set()
         for call in moment.calls(effect):
-            if "intent" in call.details and str(call.key) in sent:
+            if "idempotency_key" in call.details and str(call.key) in sent:
                 return f"{call.by} has sent {call.key!r} a second time"
             sent.add(str(call.key))
         return True
@@ -75,7 +75,7 @@ def keeps_deliveries(world: World, delivery: Delivery, effect: Effect) -> None:
                     return f"{title} has sent {event.key!r}, and it is marked as surely not sent"
         return True
 
-    at_each_step(world, f"P7: the turns of {delivery}", turns)
+    at_each_step(world, f"P7: the turns of {delivery}", permits)
     world.always(f"P7, P14: what {delivery} has sent does not count as not sent", not_sent)
     world.change(f"P7: what {delivery} has delivered stays so", ended)
     world.always(f"P7: one idempotency key for each {delivery}", same_key)

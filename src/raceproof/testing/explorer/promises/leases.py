@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from raceproof.leases import Lease
-from raceproof.spec import Claimable, Move
+from raceproof.declare.spec import Claimable, Move
+from raceproof.leases import Lease, LeaseGranted
 from raceproof.testing.explorer.ground import Tables
 from raceproof.testing.explorer.promises.values import at_each_step, number, seconds, text
 from raceproof.testing.explorer.world import Moment, World
@@ -40,14 +40,14 @@ def keeps_lease(world: World, lease: Lease, *guarded: Move[Any] | Claimable[Any]
         highest, by = 0, ""
         for title, event in moment.told:
             answer: Any = event.answer
-            if answer.move == lease and event.operation == "lead" and answer.won:
+            if answer.declared == lease and isinstance(answer, LeaseGranted):
                 if answer.epoch < highest:
                     return f"{title} was told {answer}, and {by} leads in epoch {highest}"
                 if answer.epoch == highest and (event.outcome == "took over" or title != by):
                     return f"{title} was told {answer}, which is the epoch of {by}"
                 leads[title] = highest = answer.epoch
                 by = title
-            elif event.settled and answer.move in guarded and answer.won and leads.get(title, -1) < highest:
+            elif event.settled and answer.declared in guarded and answer.won and leads.get(title, -1) < highest:
                 term = f"in epoch {leads[title]}" if title in leads else "without ever leading"
                 return f"{title} was told {answer} {term}, and {by or 'nobody'} leads in epoch {highest}"
         return True

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from raceproof.lifecycle import spec_of
-from raceproof.quoting import split_qualified
-from raceproof.spec import Spec
-from raceproof.statuses import text_of_status
+from raceproof.declare.lifecycle import spec_of
+from raceproof.declare.spec import Spec
+from raceproof.declare.statuses import text_of_status
+from raceproof.kernel.quoting import split_qualified
 from raceproof.testing.explorer.ground import Tables
 from raceproof.testing.explorer.promises.values import Declared, named, rows_of, text, told
 from raceproof.testing.explorer.world import Moment, World
@@ -36,11 +36,11 @@ def keeps_moves(world: World, declared: Declared) -> None:
             answer: Any = event.answer
             if event.outcome == "refused" and not answer.unmet:
                 status = text_of_status(answer.status)
-                if status in answer.move.sources:
-                    return f"{title} was refused {answer.move} at {status}, from where it leads"
+                if status in answer.declared.sources:
+                    return f"{title} was refused {answer.declared} at {status}, from where it leads"
             if event.outcome != "moved" or answer.replayed:
                 continue
-            target = str(answer.move.target)
+            target = str(answer.declared.target)
             if spec.revision is not None:
                 change = f"{target} at revision {answer.revision}"
             elif target not in _reachable(spec, target):

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from raceproof.events import Event
-from raceproof.lifecycle import Lifecycle
-from raceproof.look import moment as moment_of
-from raceproof.quoting import split_qualified
-from raceproof.spec import Spec
+from raceproof.declare.lifecycle import Lifecycle
+from raceproof.declare.spec import Spec
+from raceproof.kernel.events import Event
+from raceproof.kernel.moment import moment as moment_of
+from raceproof.kernel.quoting import split_qualified
 from raceproof.testing.explorer.ground import Tables
 from raceproof.testing.explorer.virtual import EPOCH
 from raceproof.testing.explorer.world import Moment, World
@@ -61,7 +61,7 @@ def rows_of(tables: Tables, table: str, keys: Sequence[str]) -> Rows:
 def told(moment: Moment, declared: object, *operations: str) -> Iterator[tuple[str, Event]]:
     """Final answers about one declared thing: a move, a claim, a delivery, a lease, or any of a lifecycle."""
     for title, event in moment.told:
-        move: Any = event.answer.move
+        move: Any = event.answer.declared
         if event.settled and event.operation in operations and declared in (move, move.lifecycle):
             yield title, event
 
@@ -94,7 +94,7 @@ _OPERATIONS = (
     "mark",
     "resolve",
     "start",
-    "lead",
+    "lease",
     "receive",
 )
 

@@ -1,6 +1,0 @@
-"""One process leads, the others stand by; see `leader.py`, and `machine.py` for the rules of its loop."""
-
-from raceproof.leader.leader import Leader, NotLeading
-from raceproof.leader.machine import Role
-
-__all__ = ["Leader", "NotLeading", "Role"]

@@ -1,0 +1,1 @@
+"""Tools for operators. The library works without any of them, and imports none."""

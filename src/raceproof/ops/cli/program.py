@@ -1,0 +1,159 @@
+"""The program `raceproof`: its commands, found by name when they are asked for, and the one place where a run ends."""
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from io import StringIO
+from typing import Any, NoReturn
+
+import click
+
+from raceproof import RaceproofError, __version__
+from raceproof.kernel.shown import did_you_mean
+from raceproof.ops.cli.ends import ExitCode, Failure, is_unwritable
+from raceproof.ops.cli.options import Run, debug_option
+
+# name -> where its click command is. A command whose module is not there is not listed.
+COMMANDS = {
+    "demo": "raceproof.ops.demo.command:demo",
+    "lifecycles": "raceproof.ops.cli.commands.lifecycles:lifecycles",
+    "sql": "raceproof.ops.cli.commands.sql:sql",
+    "grants": "raceproof.ops.cli.commands.grants:grants",
+    "diagram": "raceproof.ops.cli.commands.diagram:diagram",
+    "verify": "raceproof.ops.cli.commands.verify:verify",
+    "explore": "raceproof.ops.cli.commands.explore:explore",
+    "show": "raceproof.ops.cli.commands.show:show",
+    "explain": "raceproof.ops.cli.commands.explain:explain",
+    "move": "raceproof.ops.cli.commands.move:move",
+    "claims": "raceproof.ops.cli.commands.claims:claims",
+    "stuck": "raceproof.ops.cli.commands.stuck:stuck",
+    "delivery": "raceproof.ops.cli.commands.delivery:delivery",
+    "attempts": "raceproof.ops.cli.commands.attempts:attempts",
+    "leader": "raceproof.ops.cli.commands.leader:leader",
+    "inbox": "raceproof.ops.cli.commands.inbox:inbox",
+    "sweep": "raceproof.ops.cli.commands.sweep:sweep",
+    "doctor": "raceproof.ops.cli.commands.doctor:doctor",
+    "web": "raceproof.ops.cli.commands.web:web",
+    "top": "raceproof.ops.cli.commands.top:top",
+    "metrics": "raceproof.ops.cli.commands.metrics:metrics",
+    "completion": "raceproof.ops.cli.commands.completion:completion",
+}
+
+
+_KEPT = "What the command has done is done; only its answer is lost."
+
+
+class Program(click.Group):
+    """Imports a command when it is asked for, and turns whatever ends a run into an exit code."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [name for name, place in COMMANDS.items() if _exists(place)]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(context):
+            return None
+        module, _, attribute = COMMANDS[name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = click.utils.make_str(args[0])
+        if self.get_command(context, name) is None and not name.startswith("-"):
+            hint = did_you_mean(name, self.list_commands(context)) or "; see `raceproof --help`."
+            raise click.UsageError(f"there is no command {name!r}{hint}", context)
+        return super().resolve_command(context, args)
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        run = Run()
+        _need_streams()
+        for stream in (sys.stdout, sys.stderr):
+            # a terminal without arrows shows them as \u2192, which is better than a traceback
+            if reconfigure := getattr(stream, "reconfigure", None):
+                reconfigure(errors="backslashreplace")
+        try:
+            code = super().main(*args, **{**extra, "standalone_mode": False, "obj": run})
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # whoever read us has seen enough
+            _forget_stdout()
+            code = ExitCode.ERROR
+        except click.Abort:
+            click.echo("interrupted", err=True)
+            code = ExitCode.INTERRUPTED
+        except click.ClickException as failure:
+            said = StringIO()
+            if run.debug:
+                traceback.print_exc(file=said)
+            failure.show(said)
+            click.echo(run.redacted(said.getvalue()), err=True, nl=False)
+            code = failure.code if isinstance(failure, Failure) else failure.exit_code
+        except RaceproofError as error:
+            code = _ended(error, run)
+        except Exception as error:
+            if is_unwritable(error):
+                _forget_stdout()
+                code = _ended(Failure(f"stdout cannot be written: {error}. {_KEPT}"), run)
+            else:
+                code = _ended(error, run, "This should not happen. `raceproof --debug …` shows where it comes from.")
+        sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _need_streams() -> None:
+    """A shell can close each of them; who has no stdout would get no answer, so nothing is begun."""
+    # what is opened gets the number of what is closed, and nothing else may have it
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if closed:
+        click.echo("Error: stdout is closed: there is nowhere to print to.", err=True)
+        sys.exit(ExitCode.ERROR)
+
+
+def _forget_stdout() -> None:
+    """What could not be written is not tried again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _ended(error: Exception, run: Run, advice: str = "") -> ExitCode:
+    name = f"{type(error).__name__}: " if advice else ""
+    if run.debug:
+        click.echo(run.redacted(traceback.format_exc()), err=True)
+    click.echo(run.redacted(f"Error: {name}{error}"), err=True)
+    if advice and not run.debug:
+        click.echo(advice, err=True)
+    return ExitCode.ERROR
+
+
+def _exists(place: str) -> bool:
+    return importlib.util.find_spec(place.partition(":")[0].rpartition(".")[0]) is not None
+
+
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Name the lifecycles with --app and the store with --url, or once for all:
+  export RACEPROOF_APP=shop.models RACEPROOF_URL=postgresql://localhost/shop
+  raceproof verify
+  raceproof explain Order 1042 --to SHIPPED
+
+\b
+Exit codes: 0 ok, 1 error, 2 usage, 3 refused by a guard (explore:
+inconclusive), 4 not found, 5 store unreachable, 6 problems found, 7 partly done, 130 interrupted.""",
+)
+@click.version_option(__version__, message="raceproof %(version)s")
+@debug_option
+def program() -> None:
+    """Race-proof state for the rows you already have.
+
+    Everything comes from one declaration of a lifecycle: its SQL, its diagram, the guards in the database, and the
+    answer to why a row cannot move.
+    """

@@ -1,0 +1,203 @@
+"""Work that does not go on by itself: leases long over, rows out of attempts, uncertain deliveries, dead events …"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from raceproof.attempts import Attempts
+from raceproof.claims.answers import held_claims
+from raceproof.claims.request import claim_request
+from raceproof.declare.spec import Claimable, Spec
+from raceproof.deliveries import Delivery
+from raceproof.inbox import Inbox
+from raceproof.kernel.moment import moment
+from raceproof.kernel.statement import Program
+from raceproof.ops.doctor.finding import Problem, Repair, Row, Subject, advice, command
+from raceproof.ops.doctor.pasting import key_words
+from raceproof.ops.doctor.patient import Patient
+from raceproof.ops.sweep import SpentRow, overdue, spent_rows
+
+_INDEXED = 1000
+_WHY = "doctor: the lease is over"
+_THEN = {"resend": "; the next try sends again", "probe": "; the next try asks first", "hold": ""}
+
+
+def claims(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Program[list[Problem]]:
+    """Rows whose holder let the lease pass, and that nobody has claimed for as long again."""
+    # on Redis rows that wait stand among those that are held
+    limit = _INDEXED if patient.dialect == "redis" else patient.limit + 1
+    asked = claim_request(claim, limit=limit, tenant=patient.tenant, now=patient.now)
+    rows = yield from patient.driver.programs.claims.listed(asked)
+    late = [
+        one
+        for one in held_claims(claim, rows)
+        if one.stale and one.until + timedelta(seconds=claim.lease) <= patient.moment
+    ]
+    if not late:
+        return []
+    evidence = tuple(
+        {
+            "key": one.key,
+            "status": one.status,
+            "holder": one.holder,
+            "until": one.until,
+            "attempts": one.attempts,
+        }
+        for one in late[: patient.limit]
+    )
+    what = f"the leases of {str(claim)!r} are over and nobody claims the rows anew: does a worker run?"
+    lines = [
+        subject.command(
+            "claims",
+            *named("--release", row["key"]),
+            "--reason",
+            _WHY,
+            "--yes",
+            name=claim_name(subject, claim),
+            tenant=patient.whose(claim.lifecycle),
+        )
+        for row in evidence
+    ]
+    return [Problem("stuck.claim", "warning", subject.name, what, evidence, len(late) > patient.limit, command(*lines))]
+
+
+def spent(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Program[list[Problem]]:
+    """Rows that have had all their attempts, and that nobody has set aside."""
+    rows = yield from spent_rows(patient.store, claim, patient.limit + 1, patient.now)
+    return out_of_attempts(patient, subject, claim, evidence_of(rows))
+
+
+def evidence_of(rows: Sequence[SpentRow]) -> list[dict[str, Any]]:
+    """Such rows as they are shown."""
+    return [{"key": one.key, "status": one.status, "attempts": one.attempts, "since": one.since} for one in rows]
+
+
+def out_of_attempts(
+    patient: Patient, subject: Subject, claim: Claimable[Any], rows: list[dict[str, Any]]
+) -> list[Problem]:
+    """The problem of such rows, if there are any; a sweep sets them aside, if the claim says where."""
+    if not rows:
+        return []
+    what = f"rows of {str(claim)!r} are out of attempts"
+    if claim.dead_letter is not None:
+        repair = swept(patient, subject, claim)
+    else:
+        what += ", and the claim has no way out for them"
+        repair = command(*(_exit(patient, subject, claim, row) for row in rows[: patient.limit]))
+    more = len(rows) > patient.limit
+    return [Problem("stuck.claim", "error", subject.name, what, tuple(rows[: patient.limit]), more, repair)]
+
+
+def swept(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Repair:
+    """A sweep repairs it."""
+    name, tenant = claim_name(subject, claim), patient.whose(claim.lifecycle)
+    return command(subject.command("sweep", "--yes", name=name, tenant=tenant), safe=True, sweeps=claim)
+
+
+def _exit(patient: Patient, subject: Subject, claim: Claimable[Any], row: Row) -> str:
+    """A move that a person can make instead: out of the statuses at which the row would be claimed, if there is one."""
+    spec = claim.lifecycle
+    ways = [spec.moves[name] for name in spec.moves_from.get(str(row["status"]), ())]
+    ways.sort(key=lambda one: (one.target in claim.open, one.target not in spec.terminal))
+    if not ways:
+        return f"# there is no move out of {row['status']!r}: declare one, and name it as dead_letter= of the claim"
+    others = f"  # or {', '.join(one.name for one in ways[1:])}" if ways[1:] else ""
+    words = (ways[0].name, "--reason", "doctor: out of attempts", "--yes", *as_argument(row["key"]))
+    return subject.command("move", *words, name=spec.name, tenant=patient.whose(spec)) + others
+
+
+def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Program[list[Problem]]:
+    """Deliveries whose end nobody knows."""
+    own = (delivery.key,) if isinstance(delivery.key, str) else delivery.key
+    rows = yield from patient.driver.programs.deliveries.listed(
+        delivery, patient.limit + 1, patient.tenant, patient.now, uncertain=True
+    )
+    evidence = []
+    for _, holder, since, attempts, error, *parts in rows:
+        key = tuple(parts)[-len(own) :]
+        evidence.append(
+            {
+                "key": key if len(key) > 1 else key[0],
+                "holder": holder,
+                "error": error,
+                "attempts": attempts,
+            }
+            | {"since": None if since is None else moment(since)}
+        )
+    return uncertain(patient, subject, delivery, evidence)
+
+
+def uncertain(patient: Patient, subject: Subject, delivery: Delivery, rows: list[dict[str, Any]]) -> list[Problem]:
+    """The problem of such deliveries: somebody has to look whether they arrived."""
+    if not rows:
+        return []
+    what = f"nobody knows whether these arrived{_THEN[delivery.policy]}"
+    level: Any = "error" if delivery.policy == "hold" else "warning"
+    shown = tuple(rows[: patient.limit])
+    lines = ["# look at the receiver first, and remove the # from the line that is true"]
+    tenant = patient.whose(delivery)
+    lines += [
+        "# " + subject.command("delivery", *named("--resolve", row["key"]), ended, "--yes", tenant=tenant)
+        for row in shown
+        for ended in ("--arrived", "--not-arrived")
+    ]
+    more = len(rows) > patient.limit
+    return [Problem("stuck.delivery", level, subject.name, what, shown, more, command(*lines))]
+
+
+def expired(patient: Patient, subject: Subject, attempts: Attempts) -> Program[list[Problem]]:
+    """Open attempts whose time is over."""
+    rows = yield from overdue(patient.store, attempts, patient.limit + 1, patient.now)
+    if not rows:
+        return []
+    spec = attempts.lifecycle
+    evidence = tuple(dict(zip(spec.key_columns, row, strict=True)) for row in rows[: patient.limit])
+    what = f"attempts are open although their {attempts.ttl:g} seconds are over"
+    if attempts.expire is not None:
+        repair = command(subject.command("sweep", "--yes", tenant=patient.whose(spec)), safe=True, sweeps=attempts)
+    else:
+        repair = advice(f"declare expire= for {attempts}; the next attempt of the same owner ends the old one too")
+    return [Problem("stuck.attempt", "warning", subject.name, what, evidence, len(rows) > patient.limit, repair)]
+
+
+def events(patient: Patient, subject: Subject, inbox: Inbox) -> Program[list[Problem]]:
+    """Events that have used up their attempts."""
+    rows = yield from patient.driver.programs.inbox.listed(inbox, "dead", patient.limit + 1)
+    evidence = [
+        {"source": source, "event_id": event_id, "attempts": attempts, "received": moment(received)}
+        for source, event_id, _, attempts, received, *_ in rows
+    ]
+    return dead(patient, subject, evidence)
+
+
+def dead(patient: Patient, subject: Subject, rows: list[dict[str, Any]]) -> list[Problem]:
+    """The problem of such events; they can be tried again."""
+    if not rows:
+        return []
+    shown = tuple(rows[: patient.limit])
+    lines = [subject.command("inbox", *named("--revive", (row["source"], row["event_id"])), "--yes") for row in shown]
+    what = "events are dead: they have used up their attempts"
+    more = len(rows) > patient.limit
+    return [Problem("stuck.inbox", "error", subject.name, what, shown, more, command(*lines))]
+
+
+def named(option: str, key: Any) -> tuple[str, ...]:
+    """The option of a command that names a row."""
+    *separator, text = key_words(key)
+    return (*separator, option, text)
+
+
+def as_argument(key: Any) -> tuple[str, ...]:
+    """A key as the last word of a command; one that looks like an option is not taken for one."""
+    *separator, text = key_words(key)
+    return (*separator, *(("--",) if text.startswith("-") else ()), text)
+
+
+def claim_name(subject: Subject, claim: Claimable[Any]) -> str:
+    """What a command calls a claim; that of an inbox goes by the name of the inbox."""
+    return f"{subject.name}.{claim.name}" if isinstance(subject.thing, Inbox) else str(claim)
+
+
+def needs_tenant(patient: Patient, thing: Spec[Any] | Delivery) -> bool:
+    """Rows of a table with tenants are those of one, and none is given."""
+    return thing.tenant is not None and patient.tenant is None

@@ -1,0 +1,20 @@
+"""Does the database still fit the declaration? And do the guards in it allow exactly the declared moves?"""
+
+from raceproof.ops.verify.catalog import Catalog
+from raceproof.ops.verify.finding import Finding, Trial
+from raceproof.ops.verify.programs import Beside
+from raceproof.ops.verify.things import has_index, no_index, table_findings, table_repairs
+from raceproof.ops.verify.verifying import try_matrix, verify
+
+__all__ = [
+    "Beside",
+    "Catalog",
+    "Finding",
+    "Trial",
+    "has_index",
+    "no_index",
+    "table_findings",
+    "table_repairs",
+    "try_matrix",
+    "verify",
+]

@@ -1,0 +1,27 @@
+"""What is wrong with the store, with evidence and what to paste."""
+
+from starlette.responses import Response
+
+from raceproof.ops.doctor import Diagnosis, adiagnose
+from raceproof.ops.web.here import Here
+from raceproof.ops.web.rendering import problem
+
+_SHARED_SECONDS = 15.0
+_ROWS = 5_000  # at each end of a table; the command line looks further
+
+
+async def doctor(here: Here) -> Response:
+    """Looked at once for all who ask within a few seconds."""
+    source = here.board.source
+
+    async def look() -> Diagnosis:
+        # who may not ask for the time cannot compare the clocks: ours would be the answer to both
+        ignored = () if await source.tells_time() else ("clock",)
+        return await adiagnose(await source.reader(), *here.catalog.things, limit=10, rows=_ROWS, ignore=ignored)
+
+    told, trouble = None, ""
+    try:
+        told = await source.shared("doctor", _SHARED_SECONDS, look)
+    except Exception as error:
+        trouble = problem(error)
+    return here.page("doctor.html", told=told, trouble=trouble)

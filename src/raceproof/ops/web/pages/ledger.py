@@ -1,0 +1,79 @@
+"""The race ledger, and the audit of what people did here."""
+
+from starlette.responses import Response
+
+from raceproof.kernel.statement import Program
+from raceproof.ops.web.audit import Line
+from raceproof.ops.web.forms import place
+from raceproof.ops.web.here import Here
+from raceproof.ops.web.looking.ledger import LAST, Ledger, why_lost
+from raceproof.ops.web.looking.ledger import ledger as read_ledger
+from raceproof.ops.web.rendering import problem
+from raceproof.store import AsyncStore
+
+_SEEN = 50
+
+
+async def races(here: Here) -> Response:
+    """Decisions in their order, those who lost beside those who won."""
+    histories = here.catalog.histories
+    table = here.asked("table")
+    table = table if table in histories else next(iter(histories), None)
+    name = here.asked("of")
+    losers = here.asked("show") == "losers"
+    text = place(here.asked("before"))
+    before = min(int(text.partition("-")[0]), LAST) if text else None
+    specs = {spec.name: spec for spec in here.catalog.lifecycles.values()}
+
+    def read(store: AsyncStore) -> Program[Ledger]:
+        if table is None or store.dialect == "redis":
+            return Ledger((), None)
+        names = [name] if name in histories[table] and name else histories[table]
+        return (yield from read_ledger(store, table, names, before, losers))
+
+    told = await here.ask(read)
+    store = await here.board.source.store() if not told.trouble else None
+    # what a history keeps is told above
+    kept = (
+        set() if store is None or store.dialect == "redis" else {one for names in histories.values() for one in names}
+    )
+    seen = [
+        one
+        for one in reversed(list(here.board.feed.recent))
+        if not (losers and one.won) and (one.event.operation != "move" or one.event.lifecycle not in kept)
+    ]
+    return here.page(
+        "races.html",
+        told=told,
+        table=table,
+        tables=list(histories),
+        name=name,
+        names=histories.get(table or "", []),
+        losers=losers,
+        before=before,
+        specs=specs,
+        why_lost=why_lost,
+        on_redis=store is not None and store.dialect == "redis",
+        seen=[one for one in seen if name in (None, one.event.lifecycle)][:_SEEN],
+    )
+
+
+async def audit(here: Here) -> Response:
+    book = here.board.audit
+    before = place(here.asked("before"))
+    lines: list[Line] = []
+    following, trouble, missing = None, "", ""
+    try:
+        missing = await book.missing()
+        if not missing:
+            lines, following = await book.page(before)
+    except Exception as error:
+        trouble = problem(error)
+    return here.page(
+        "audit.html",
+        lines=lines,
+        next=following,
+        trouble=trouble,
+        ddl=missing,
+        table=book.table,
+    )

@@ -1,0 +1,63 @@
+"""One lifecycle: its picture with counts and rates, its moves, and its rows, a page at a time."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from raceproof.declare.spec import Move
+from raceproof.ops.web.drawing import diagram
+from raceproof.ops.web.here import Here
+from raceproof.ops.web.looking.pace import Tally
+from raceproof.ops.web.looking.rows import counts, page, stamps_of
+from raceproof.ops.web.pages.pace import known_of
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A move, and what became of it in the time that the page names."""
+
+    move: Move[Any]
+    tally: Tally
+
+
+async def lifecycle(here: Here) -> Response:
+    name = here.asked("of") or ""
+    spec = here.lifecycle(name)
+    status = here.asked("status")
+    before = here.request.query_params.getlist("before") or None
+    counted = await here.ask_shared(name, counts, spec)
+    rows = await here.ask(page, spec, status, before)
+    known = (await known_of(here))[spec.name]
+    tallies = known.pace.hour.moves if known.pace else {}
+    moves = [Made(one, tallies.get(one.name, Tally())) for one in spec.moves.values()]
+    picture = diagram(
+        spec,
+        counted.value.at if counted.value else {},
+        {
+            one.move.name: (
+                f"{one.tally.made:,}" if one.tally.made else "",
+                f"✗{one.tally.refused:,}" if one.tally.refused else "",
+            )
+            for one in moves
+            if one.tally.made or one.tally.refused
+        },
+        {str(one): here.url("/lifecycle", of=name, status=str(one)) + "#rows" for one in spec.statuses},
+    )
+    strange = [one for one in (counted.value.at if counted.value else {}) if one not in spec.status_of]
+    return here.page(
+        "lifecycle.html",
+        name=name,
+        spec=spec,
+        counts=counted,
+        rows=rows,
+        status=status,
+        before=before,
+        moves=moves,
+        known=known,
+        picture=picture,
+        strange=strange,
+        stamps=stamps_of(spec),
+        claims={key: one for key, one in here.catalog.claims.items() if one.lifecycle is spec},
+        deliveries=here.catalog.deliveries_of(spec),
+    )

@@ -1,0 +1,102 @@
+"""Deliveries, attempts, leases and inboxes."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from starlette.responses import Response
+
+from raceproof.attempts import Attempts
+from raceproof.declare.spec import Spec
+from raceproof.kernel.statement import Program, reading
+from raceproof.kernel.tenants import is_of_tenant
+from raceproof.ops.web.drawing import bands
+from raceproof.ops.web.here import Here
+from raceproof.ops.web.looking.attempts import attempts as attempts_of
+from raceproof.ops.web.looking.deliveries import deliveries as deliveries_of
+from raceproof.ops.web.looking.inboxes import inbox as inbox_of
+from raceproof.ops.web.looking.leases import leaders
+from raceproof.ops.web.looking.texts import typed
+from raceproof.ops.web.pages.work import delivery_url
+from raceproof.store import AsyncStore
+
+_SPANS = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1), "6h": timedelta(hours=6)}
+_PREVENTED = ("sending", "delivered", "reserved", "uncertain")
+
+
+async def delivery(here: Here) -> Response:
+    only = here.asked("of")
+    found = []
+    for name, one in here.catalog.deliveries.items():
+        if only in (None, name):
+            told = await here.ask_shared(name, deliveries_of, one)
+            asked: Counter[str] = Counter()
+            won: Counter[str] = Counter()
+            for (delivered, by, outcome), number in here.board.feed.senders.items():
+                if delivered == one.name:
+                    (won if outcome == "won" else asked)[by] += number
+            found.append((name, one, told, won, asked))
+    return here.page(
+        "delivery.html",
+        found=found,
+        row_url=lambda one, parts: delivery_url(here, one, parts),
+    )
+
+
+async def attempts(here: Here) -> Response:
+    owner = here.asked("owner")
+    found = []
+    for name, one in here.catalog.attempts.items():
+        told = await here.ask_shared(name, attempts_of, one, here.now.timestamp())
+        mine = await here.ask(_of_owner, one, owner) if owner else None
+        found.append((name, one, told, mine))
+    return here.page("attempts.html", found=found, owner=owner, row_parts=_parts)
+
+
+def _parts(spec: Spec[Any], row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(column) for column in spec.key_columns)
+
+
+def _of_owner(store: AsyncStore, asked: Attempts, owner: str) -> Program[dict[str, Any] | None]:
+    """The active attempt of an owner, which is found on every store."""
+    try:
+        (key,) = yield from typed(store, asked.lifecycle.table, (asked.owner,), (owner,))
+    except ValueError:
+        return None
+    # where the owner is the tenant, asking for another owner is asking for another tenant's row
+    if asked.lifecycle.tenant == asked.owner and not is_of_tenant(asked.owner, (key,), store.tenant):
+        return None
+    return (yield from reading(store._current_attempt(asked, key, None)))
+
+
+async def leader(here: Here) -> Response:
+    word = here.asked("span") or "5m"
+    span = _SPANS.get(word, _SPANS["5m"])
+    told = await here.ask(leaders, tuple(here.catalog.leases.values()))
+    here.board.watch.see(told.value or (), here.now)
+    lanes = {
+        one.name: bands(found, span, here.now) if (found := here.board.watch.bands(one.name, span, here.now)) else None
+        for one in told.value or ()
+    }
+    seen = [one for one in reversed(list(here.board.feed.recent)) if one.event.operation == "lease"]
+    return here.page("leader.html", leaders=told, lanes=lanes, span=word, spans=list(_SPANS), seen=seen[:30])
+
+
+async def inbox(here: Here) -> Response:
+    found = []
+    for name, box in here.catalog.inboxes.items():
+        told = await here.ask_shared(name, inbox_of, box)
+        found.append((name, box, told))
+    counts: Counter[str] = Counter()
+    for (operation, _, _, outcome), number in here.board.feed.counts.items():
+        if operation == "receive":
+            counts[outcome] += number
+    answered = sorted(here.board.feed.answer_seconds)
+    return here.page(
+        "inbox.html",
+        found=found,
+        received=counts,
+        half=answered[len(answered) // 2] if answered else None,
+        kept=len(answered),
+        most=answered[int(len(answered) * 0.95)] if answered else None,
+    )

@@ -1,1 +1,0 @@
-"""Drivers: how statements run on the connections that people have. `bind` and `connect` are the ways in."""

@@ -1,6 +1,0 @@
-"""A store in a terminal, live: lifecycles, claims, races, leaders, inboxes, and what is stuck. It only reads."""
-
-from raceproof.top.app import Top
-from raceproof.top.watch import Look, Watch
-
-__all__ = ["Look", "Top", "Watch"]

@@ -1,0 +1,168 @@
+"""Calls that are batched: each is answered, with its own answer, whatever becomes of the others."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from raceproof.kernel.batcher import Batcher, Waiting
+from tests.fix_waiting import until
+
+
+class Doubling:
+    """Answers with the double, together; remembers who came together, and cannot bear a negative number.
+
+    A number over a hundred has to be asked for alone.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[list[int]] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def many(self, numbers: Sequence[int]) -> list[int | None]:
+        self.calls.append(list(numbers))
+        await self.open.wait()
+        if min(numbers) < 0:
+            raise ValueError(numbers)
+        return [None if number > 100 else number * 2 for number in numbers]
+
+    async def alone(self, number: int) -> int:
+        self.calls.append([number])
+        if number < 0:
+            raise ValueError(number)
+        return number * 2
+
+
+def batcher(doubling: Any, **options: Any) -> Batcher[int, int]:
+    return Batcher(doubling.many, doubling.alone, **options)
+
+
+async def together(batched: Batcher[int, int], *numbers: int) -> list[Any]:
+    """The answers, or the errors, of calls that are made at the same time."""
+    return await asyncio.gather(*map(batched.submit, numbers), return_exceptions=True)
+
+
+async def test_calls_one_after_the_other_are_all_answered() -> None:
+    """Whoever has just been answered calls again before the task that answered is seen to have ended."""
+    batched = batcher(Doubling())
+    async with asyncio.timeout(30):
+        assert [await batched.submit(number) for number in range(100)] == [n * 2 for n in range(100)]
+
+
+async def test_calls_that_come_together_share_one_turn_and_keep_their_order() -> None:
+    """And those that come meanwhile share the next."""
+    doubling = Doubling()
+    batched = batcher(doubling, choose=three_at_most)
+    doubling.open.clear()
+    first = asyncio.gather(*map(batched.submit, range(2)))
+    await until(lambda: doubling.calls == [[0, 1]], "a turn begins")
+    second = asyncio.gather(*map(batched.submit, range(2, 6)))
+    await asyncio.sleep(0)
+    doubling.open.set()
+    assert [*await first, *await second] == [0, 2, 4, 6, 8, 10]
+    assert doubling.calls == [[0, 1], [2, 3, 4], [5]]
+
+
+def three_at_most(waiting: Waiting[int, int]) -> tuple[Waiting[int, int], Waiting[int, int]]:
+    return waiting[:3], waiting[3:]
+
+
+async def test_a_caller_who_is_the_only_one_goes_straight_through() -> None:
+    """Others do not wait for it."""
+    doubling = Doubling()
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    async def passes(number: int) -> int:
+        inside.set()
+        await go_on.wait()
+        return number
+
+    batched = batcher(doubling, passes=passes)
+    only = asyncio.create_task(batched.submit(7))
+    await inside.wait()
+    assert await together(batched, 1, 2) == [2, 4]
+    go_on.set()
+    assert await only == 7
+
+
+async def test_what_a_turn_cannot_answer_is_asked_for_alone() -> None:
+    """Beside the next turn."""
+    doubling = Doubling()
+    assert await together(batcher(doubling), 1, 101, 2) == [2, 202, 4]
+    assert doubling.calls == [[1, 101, 2], [101]]
+
+
+@pytest.mark.parametrize("numbers", [(1, -1), (-1, 1, 2, 3), (1, 2, 3, -1)], ids=str)
+async def test_one_that_fails_does_not_fail_its_neighbours(numbers: tuple[int, ...]) -> None:
+    """Each of them asks once more, alone."""
+    ends = await together(batcher(Doubling()), *numbers)
+    assert [end for end in ends if not isinstance(end, ValueError)] == [n * 2 for n in numbers if n > 0]
+
+
+async def test_two_that_fail_side_by_side_do_not_fail_their_neighbours() -> None:
+    """Which looks as if the store were away; the others ask together once more."""
+    doubling = Doubling()
+    ends = await together(batcher(doubling), -1, -2, 3, 4)
+    assert ends[2:] == [6, 8]
+    assert all(isinstance(end, ValueError) for end in ends[:2])
+    assert doubling.calls == [[-1, -2, 3, 4], [-1], [-2], [3, 4]]
+
+
+async def test_when_the_store_is_away_each_is_told_so_without_a_call_for_each() -> None:
+    """Each call may last as long as the patience with a store; so there are four, and not one for each."""
+    calls = []
+
+    class Away:
+        async def many(self, numbers: Sequence[int]) -> list[int]:
+            calls.append(len(numbers))
+            raise ConnectionError
+
+        async def alone(self, number: int) -> int:
+            calls.append(1)
+            raise ConnectionError
+
+    ends = await together(batcher(Away()), *range(100))
+    assert all(isinstance(end, ConnectionError) for end in ends)
+    assert calls == [100, 1, 1, 98]
+
+
+async def test_one_that_is_cancelled_takes_nothing_away() -> None:
+    """Before its turn begins it is left out of it."""
+    doubling = Doubling()
+    batched = batcher(doubling)
+    kept, cancelled = asyncio.create_task(batched.submit(1)), asyncio.create_task(batched.submit(2))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    assert await kept == 2
+    assert doubling.calls == [[1]]
+
+
+async def test_a_turn_that_nobody_waits_for_any_more_ends() -> None:
+    """A store that never answers would hold up all who come after."""
+    doubling = Doubling()
+    batched = batcher(doubling)
+    doubling.open.clear()
+    first = asyncio.create_task(batched.submit(1))
+    await until(lambda: doubling.calls == [[1]], "a turn begins")
+    first.cancel()
+    await asyncio.wait([first])
+    doubling.open.set()
+    async with asyncio.timeout(10):
+        assert await batched.submit(2) == 4
+
+
+async def test_when_the_turn_itself_is_cancelled_nobody_waits_for_ever() -> None:
+    """Its callers ask alone; whoever comes later is answered."""
+    doubling = Doubling()
+    batched = batcher(doubling)
+    doubling.open.clear()
+    callers = [asyncio.create_task(batched.submit(number)) for number in range(4)]
+    await until(lambda: doubling.calls == [[0, 1, 2, 3]], "a turn begins")
+    for task in asyncio.all_tasks() - {asyncio.current_task(), *callers}:
+        task.cancel()
+    async with asyncio.timeout(10):
+        assert await asyncio.gather(*callers) == [0, 2, 4, 6]
+        doubling.open.set()
+        assert await batched.submit(5) == 10
