@@ -90,7 +90,7 @@ storm-mutants: $(VENV)/.project ## Plant each known bug in an app and see its st
 	$(BIN)/python -m tools.storm_mutants $(ARGS)
 
 pooler: $(VENV)/.project ## Every decision behind a real PgBouncer, which has to be installed
-	$(BIN)/python -m pytest tests/pooler/pgbouncer.py $(ARGS)
+	$(BIN)/python -m pytest tests/integrations/pooler/pgbouncer.py $(ARGS)
 
 docs: $(VENV)/.project ## Write the generated parts of the documentation
 	$(BIN)/python -m tools.generate_docs $(ARGS)

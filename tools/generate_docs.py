@@ -25,21 +25,19 @@ from raceproof.deliveries import DeliveryState, SendPermit
 from raceproof.deliveries.request import send_request
 from raceproof.inbox import Inbox
 from raceproof.inbox.arrival import Arrival
-from raceproof.inbox.program import inbox_ddl
 from raceproof.kernel.lua import constants_of
+from raceproof.kernel.postgres import PostgresDialect
+from raceproof.kernel.redis import RedisDialect
+from raceproof.kernel.sqlite import SqliteDialect
 from raceproof.kernel.statement import Program, Rows, prepare, source
-from raceproof.leases import Lease
-from raceproof.leases.program import lease_ddl
-from raceproof.moves.postgres import PostgresMoves
-from raceproof.moves.redis import RedisMoves
+from raceproof.leases import Lease, LeaseGranted
+from raceproof.leases.request import holder_request, lease_request
 from raceproof.moves.request import request
-from raceproof.moves.sqlite import SqliteMoves
 from raceproof.ops.cli.statements import Shown, statements_of
 from raceproof.ops.diagram import mermaid
-from raceproof.programs import Primitives
-from raceproof.schema import Dialect, attempt_index_ddl, claim_index_ddl, history_ddl
-from raceproof.schema.ddl import backfill
-from raceproof.schema.guards import guard_ddl
+from raceproof.programs import Programs
+from raceproof.schema import Dialect, backfill
+from raceproof.schema import ddl as ddl_of
 from raceproof.testing.packs import PACKS
 from tools import mutate
 
@@ -147,16 +145,16 @@ def lua(primitive: str = "moves") -> str:
 
 
 def ddl(what: str, dialect: Dialect) -> str:
-    made: dict[str, Callable[[], str]] = {
-        "history": lambda: history_ddl(_command(), dialect),
-        "guards": lambda: guard_ddl(_command(), dialect),
-        "claims": lambda: claim_index_ddl(_declared("jobs").Job.work, dialect),
-        "backfill": lambda: "\n".join(backfill(_declared("jobs").Job, dialect=dialect)),
-        "attempts": lambda: attempt_index_ddl(_declared("logins").logins, dialect),
-        "leases": lambda: lease_ddl(dialect),
-        "inbox": lambda: inbox_ddl(dialect),
+    made: dict[str, Callable[[], list[str]]] = {
+        "history": lambda: ddl_of(_command(), dialect=dialect, only="tables"),
+        "guards": lambda: ddl_of(_command(), dialect=dialect, only="guards"),
+        "claims": lambda: ddl_of(_declared("jobs").Job.work, dialect=dialect, only="indexes"),
+        "backfill": lambda: backfill(_declared("jobs").Job, dialect=dialect),
+        "attempts": lambda: ddl_of(_declared("logins").logins, dialect=dialect, only="indexes"),
+        "leases": lambda: ddl_of(Lease("any"), dialect=dialect),
+        "inbox": lambda: ddl_of(Inbox(), dialect=dialect),
     }
-    return _fence("sql", made[what]())
+    return _fence("sql", "\n".join(made[what]()))
 
 
 def guard() -> str:
@@ -178,13 +176,9 @@ class Call(NamedTuple):
 
 def sent(primitive: str, store: str, *wanted: str) -> str:
     """What calls of a primitive send to a store: `METHOD/STATEMENT …`, for what the examples declare."""
-    moves = {
-        "postgres": PostgresMoves("dollar", 18),
-        "sqlite": SqliteMoves("question"),
-        "redis": RedisMoves(),
-    }
+    dialects = {"postgres": PostgresDialect("dollar", 18), "sqlite": SqliteDialect("question"), "redis": RedisDialect()}
     found: dict[str, Shown] = {}
-    for call in _CALLS[primitive](Primitives(moves[store])):
+    for call in _CALLS[primitive](Programs(dialects[store])):
         for one in _traced(call):
             found.setdefault(f"{call.method}/{one.name}", one)
     if missing := [name for name in wanted if name not in found]:
@@ -219,8 +213,8 @@ def _declared(module: str) -> Any:
     return import_module(module)
 
 
-def _claims(primitives: Primitives) -> Iterator[Call]:
-    job, claims = _declared("jobs").Job, primitives.claims
+def _claims(programs: Programs) -> Iterator[Call]:
+    job, claims = _declared("jobs").Job, programs.claims
     claim = job.work
     asked = claim_request(claim, limit=10, by="<by>")
     held = [Claim("<job_id>", claim, "<fence>", "<by>", 1, "QUEUED", 0.0, None)]
@@ -233,7 +227,7 @@ def _claims(primitives: Primitives) -> Iterator[Call]:
         "claim.spent": [row],
         "claim.dead_letter": [("<job_id>", 3, None)],
     }
-    if isinstance(primitives.moves, RedisMoves):
+    if programs.dialect.name == "redis":
         found = dict.fromkeys(("claim.acquire", "claim.dead_letter"), (0, 0))
         found |= {key: [[b"missing"]] for key in ("claim.one", "claim.renew", "claim.give_back")}
     yield Call("claim", claims.acquire(asked), found)
@@ -243,13 +237,13 @@ def _claims(primitives: Primitives) -> Iterator[Call]:
     yield Call("fail", claims.give_back(held, [1.0], False, "<reason>", None), found)
     yield Call("release", claims.give_back(held, [0.0], True, "<reason>", None), found)
     yield Call("offer", claims.offer(claim, [("<job_id>",)]), found)
-    if isinstance(primitives.moves, PostgresMoves):
+    if programs.dialect.name == "postgres":
         asked_moves = [request(job.finish, one, set={"result": "<result>"}) for one in held]
-        yield Call("move_many", primitives.moves.many(asked_moves), found | {"move.fenced": [(1, "RUNNING", None)]})
+        yield Call("move_many", programs.moves.many(asked_moves), found | {"move.fenced": [(1, "RUNNING", None)]})
 
 
-def _deliveries(primitives: Primitives) -> Iterator[Call]:
-    pictures, deliveries = _declared("pictures"), primitives.deliveries
+def _deliveries(programs: Programs) -> Iterator[Call]:
+    pictures, deliveries = _declared("pictures"), programs.deliveries
     for prefix, delivery in (("", pictures.picture), ("receipt:", pictures.receipt)):
         asked = send_request(delivery, "<job_id>", by="<by>")
         permit = SendPermit("<job_id>", delivery, asked.parts, "<fence>", "<by>", 1, DeliveryState.SENDING, False, 0.0)
@@ -265,7 +259,7 @@ def _deliveries(primitives: Primitives) -> Iterator[Call]:
         yield Call(prefix + "resolve", deliveries.resolve(asked, DeliveryState.DELIVERED, "<error>"), found)
 
 
-def _attempts(primitives: Primitives) -> Iterator[Call]:
+def _attempts(programs: Programs) -> Iterator[Call]:
     attempts = _declared("logins").logins
     asked = start_request(attempts, "<user_id>", "<login_id>", by="<by>")
     found: dict[str, Any] = {
@@ -276,29 +270,30 @@ def _attempts(primitives: Primitives) -> Iterator[Call]:
         "attempt.pointer": [b"<the open one>"],
         "attempt.start": b"<the open one>",
     }
-    yield Call("start_attempt", primitives.attempts.start(asked), found)
+    yield Call("start_attempt", programs.attempts.start(asked), found)
 
 
-def _leases(primitives: Primitives) -> Iterator[Call]:
-    lease, leases = Lease("<name>"), primitives.leases
+def _leases(programs: Programs) -> Iterator[Call]:
+    lease, leases = Lease("<name>"), programs.leases
     found: dict[str, Any] = {}
-    if isinstance(primitives.moves, RedisMoves):
+    if programs.dialect.name == "redis":
         found = {key: [0, b"", b"0", b""] for key in ("lease.acquire", "lease.renew", "lease.release")}
-    yield Call("lead", leases.acquire(lease, "<by>", False, False, None), found)
-    yield Call("renew_lease", leases.renew(lease, "<by>", 0, None), found)
-    yield Call("release_lease", leases.release(lease, "<by>", 0, None), found)
+    held = holder_request(LeaseGranted(lease, "<by>", 0, 0.0))
+    yield Call("acquire_lease", leases.acquire(lease_request(lease, "<by>", None)), found)
+    yield Call("renew_lease", leases.renew(held), found)
+    yield Call("release_lease", leases.release(held), found)
 
 
-def _inbox(primitives: Primitives) -> Iterator[Call]:
+def _inbox(programs: Programs) -> Iterator[Call]:
     arrival = Arrival("<source>", "<event_id>", b"<body>", ordering_key="<ordering_key>")
     found: dict[str, Any] = {"inbox.duplicates": [("<source>", "<event_id>")]}
-    if isinstance(primitives.moves, RedisMoves):
+    if programs.dialect.name == "redis":
         found = {"inbox.receive": [1]}
-    yield Call("receive", primitives.inbox.receive(Inbox(), [arrival], None), found)
-    yield Call("forget_events", primitives.inbox.forget(Inbox(), 1000, None))
+    yield Call("receive", programs.inbox.receive(Inbox(), [arrival], None), found)
+    yield Call("forget_events", programs.inbox.forget(Inbox(), 1000, None))
 
 
-_CALLS: dict[str, Callable[[Primitives], Iterator[Call]]] = {
+_CALLS: dict[str, Callable[[Programs], Iterator[Call]]] = {
     "attempts": _attempts,
     "claims": _claims,
     "deliveries": _deliveries,

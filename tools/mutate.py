@@ -48,9 +48,12 @@ class Mutation:
 
 
 def mutations() -> list[Mutation]:
-    """The list, from mutations.toml."""
-    data = tomllib.loads((ROOT / "tools" / "mutations.toml").read_text(encoding="utf-8"))
-    return [Mutation(**entry) for entry in data["mutation"]]
+    """All of them: each package has its own, in mutations.toml beside what they break."""
+    found = []
+    for path in sorted(PACKAGE.glob("*/mutations.toml")):
+        for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutation"]:
+            found.append(Mutation(**entry | {"file": f"{path.parent.name}/{entry['file']}"}))
+    return found
 
 
 def passes(test: str, package: Path) -> bool:

@@ -58,7 +58,7 @@ def _both_forms(
         "dead_letter": give_up,
         "attempts": f"{stage}_attempts",
         "max_attempts": ATTEMPTS,
-        "after": f"{stage}_rests_until",
+        "not_before": f"{stage}_rests_until",
         "backoff": REST,
         "ordering_key": ordering_key,
         "where": [sql(running), *(sql(one) for one in where)],

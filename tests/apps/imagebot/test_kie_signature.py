@@ -5,7 +5,7 @@ import pytest
 from imagebot.kie_signature import kie_signature, task_id
 from raceproof import DeclarationError
 from raceproof.webhooks import Endpoint, Rejected, Secret, Verified
-from tests.intake.fix_served import Inbox
+from tests.integrations.intake.fix_served import Inbox
 
 NOW = 1700000000.0
 # printf 'task-42.1700000000' | openssl dgst -sha256 -hmac "$KEY" -binary | openssl base64

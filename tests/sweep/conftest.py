@@ -1,5 +1,0 @@
-"""A sweep is tried on the same grounds as the contract."""
-
-from tests.contract.conftest import ground
-
-__all__ = ["ground"]

@@ -1,5 +1,0 @@
-from tests.apps.chromium import browser as browser
-from tests.cli.conftest import cli as cli
-from tests.web.fix_mall import any_mall as any_mall
-from tests.web.fix_shop import any_shop as any_shop
-from tests.web.fix_shop import small_shop as small_shop
