@@ -79,7 +79,7 @@ class SyncInbox(InboxPrograms["Driver"]):
         return self.receive_many(inbox, [arrival], now)[0]
 
     def receiver(self, inbox: Inbox) -> NoReturn:
-        """A function that keeps events in this inbox, as an endpoint wants it: many at once, also on one connection."""
+        """A function that stores events in this inbox, as an endpoint wants it: many at once, also on one connection."""
         raise CallError(
             f"{inbox}: an endpoint needs an async store, as in `async with connect(url)`; in sync code call receive"
         )

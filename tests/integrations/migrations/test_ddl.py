@@ -109,7 +109,7 @@ def test_a_lifecycle_that_is_named_twice_is_prepared_once(empty_postgres: str) -
 
 def test_a_dialect_without_ddl_is_refused() -> None:
     """As by every function that gives DDL."""
-    with pytest.raises(CallError, match="say 'postgres' or 'sqlite'"):
+    with pytest.raises(CallError, match="write 'postgres' or 'sqlite'"):
         ddl(Job, dialect="redis")  # type: ignore[arg-type]
     with pytest.raises(CallError, match="is not a lifecycle"):
         ddl("jobs", dialect="sqlite")  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
 FROM cur LEFT JOIN changed ON TRUE
 
 -- move, the same call again: begin, move.lock, move.replay, move.one, move.who, commit
--- move_many by keys: table.columns, move.many, move.who, move.many
+-- move_many by keys: table.columns, move.many, move.who_of_many, move.many
 -- move_many with columns of each: move.many
 -- move_many of what matches: move.matching
 -- read: table.columns, move.read

@@ -32,7 +32,7 @@ SELECT rp_fence, rp_attempts, rp_before, rp_key_0, rp_key_1, changed."body", cha
 FROM changed
 ORDER BY rp_order_0
 
--- fail: table.columns, claim.change
+-- fail: table.columns, claim.change_many
 -- finish: move.swift_many
 -- forget: inbox.forget
 -- counts: inbox.counts

@@ -90,12 +90,12 @@ ORDER BY rp_order_0
 -- claim_one, won: claim.one
 -- claim_one, taken: claim.one
 -- claim_one, missing: claim.one
--- renew: table.columns, claim.change
--- renew at a given time: claim.change
--- release: claim.change
--- release, lost: claim.change
--- fail: claim.change
--- fail at a given time: claim.change
+-- renew: table.columns, claim.change_many
+-- renew at a given time: claim.change_many
+-- release: claim.change_many
+-- release, lost: claim.change_many
+-- fail: claim.change_many
+-- fail at a given time: claim.change_many
 -- finish: move.swift without history
 -- finish, again: move.swift without history, move.one
 -- finish many of several claims: move.swift_many

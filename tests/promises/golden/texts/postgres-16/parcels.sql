@@ -85,9 +85,9 @@ FROM changed
 ORDER BY rp_order_0, rp_order_1
 
 -- claim_one: claim.one
--- renew: table.columns, claim.change
--- release: claim.change
--- fail: claim.change
+-- renew: table.columns, claim.change_many
+-- release: claim.change_many
+-- fail: claim.change_many
 -- ready: move.one, move.who
 -- ready many: move.many
 -- move.many

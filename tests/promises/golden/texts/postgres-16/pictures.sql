@@ -10,7 +10,7 @@
 -- a picture arrived: delivery.resolve
 -- a picture did not arrive: delivery.resolve, delivery.look
 -- deliveries of a picture: delivery.list
--- uncertain deliveries of a picture: delivery.list
+-- uncertain deliveries of a picture: delivery.uncertain
 -- take the turn of a receipt: delivery.take ×4
 -- take the turn of a receipt by the store's clock, returning: delivery.take
 -- no turn of a receipt: delivery.take
@@ -23,5 +23,5 @@
 -- a receipt arrived: delivery.resolve
 -- a receipt did not arrive: delivery.resolve, delivery.look
 -- deliveries of a receipt: delivery.list
--- uncertain deliveries of a receipt: delivery.list
+-- uncertain deliveries of a receipt: delivery.uncertain
 -- reserve the turn of a receipt: delivery.take

@@ -51,9 +51,9 @@ FROM changed
 ORDER BY rp_order_0
 
 -- claim_one send: claim.one
--- renew send: table.columns, claim.change
--- fail send: claim.change
--- release send: claim.change
+-- renew send: table.columns, claim.change_many
+-- fail send: claim.change_many
+-- release send: claim.change_many
 -- ready, held by send: move.one
 -- claim describe: claim.acquire
 -- claim.acquire
@@ -104,9 +104,9 @@ FROM changed
 ORDER BY rp_order_0
 
 -- claim_one describe: claim.one
--- renew describe: claim.change
--- fail describe: claim.change
--- release describe: claim.change
+-- renew describe: claim.change_many
+-- fail describe: claim.change_many
+-- release describe: claim.change_many
 -- ready, held by describe: move.one
 -- claim vet: claim.acquire
 -- claim.acquire
@@ -159,9 +159,9 @@ FROM changed
 ORDER BY rp_order_0
 
 -- claim_one vet: claim.one
--- renew vet: claim.change
--- fail vet: claim.change
--- release vet: claim.change
+-- renew vet: claim.change_many
+-- fail vet: claim.change_many
+-- release vet: claim.change_many
 -- ready, held by vet: move.one
 -- ready by key: move.one
 -- move.one

@@ -50,12 +50,13 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
 FROM cur LEFT JOIN changed ON TRUE
 
 -- move.who
-SELECT DISTINCT ON (key) key, after, revision, actor
+SELECT after, revision, actor
 FROM "raceproof_history"
 WHERE lifecycle = 'Command'
-  AND key = ANY($1::text[])
+  AND key = $1
   AND outcome = 'moved'
-ORDER BY key, id DESC
+ORDER BY id DESC
+LIMIT 1
 
 -- move, refused: move.swift, move.one, move.who
 -- move.swift
@@ -205,14 +206,14 @@ FOR NO KEY UPDATE
 SELECT before, revision
 FROM "raceproof_history"
 WHERE lifecycle = 'Command'
-  AND key = $1::text
-  AND call = $2::text
-  AND move = $3::text
+  AND key = $1
+  AND call = $2
+  AND move = $3
   AND outcome = 'moved'
 ORDER BY id DESC
 LIMIT 1
 
--- move_many by keys: table.columns, move.many, move.who, move.many
+-- move_many by keys: table.columns, move.many, move.who_of_many, move.many
 -- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
@@ -259,6 +260,14 @@ WITH wanted AS (
 SELECT cur.rp_ord, cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
        changed.rp_won, changed.rp_revision
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
+
+-- move.who_of_many
+SELECT DISTINCT ON (key) key, after, revision, actor
+FROM "raceproof_history"
+WHERE lifecycle = 'Command'
+  AND key = ANY($1::text[])
+  AND outcome = 'moved'
+ORDER BY key, id DESC
 
 -- move_many with columns of each: move.many
 -- move.many

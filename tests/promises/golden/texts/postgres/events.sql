@@ -102,7 +102,7 @@ WITH cur AS MATERIALIZED (
 SELECT rp_attempts, rp_key_0, rp_key_1
 FROM changed
 
--- fail: table.columns, claim.change
+-- fail: table.columns, claim.change_many
 -- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
@@ -111,7 +111,7 @@ WHERE attrelid = '"raceproof_inbox"'::regclass
   AND NOT attisdropped
 ORDER BY attnum
 
--- claim.change
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],

@@ -145,7 +145,7 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, cur.rp_unmet, cur.rp_holder, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- renew: table.columns, claim.change
+-- renew: table.columns, claim.change_many
 -- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
@@ -154,7 +154,7 @@ WHERE attrelid = '"jobs"'::regclass
   AND NOT attisdropped
 ORDER BY attnum
 
--- claim.change
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],
@@ -177,8 +177,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- renew at a given time: claim.change
--- claim.change
+-- renew at a given time: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],
@@ -201,8 +201,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- release: claim.change
--- claim.change
+-- release: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],
@@ -229,8 +229,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- release, lost: claim.change
--- claim.change
+-- release, lost: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],
@@ -257,8 +257,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- fail: claim.change
--- claim.change
+-- fail: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],
@@ -286,8 +286,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- fail at a given time: claim.change
--- claim.change
+-- fail at a given time: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],

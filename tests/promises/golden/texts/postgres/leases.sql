@@ -46,7 +46,7 @@ WHERE t.name = $3
   AND t.holder = $4
   AND t.epoch = $5
   AND t.until IS NOT NULL
-RETURNING epoch
+RETURNING epoch, FALSE
 
 -- keep leading at a given time: lease.renew, lease.look
 -- lease.renew
@@ -57,7 +57,7 @@ WHERE t.name = $4
   AND t.holder = $5
   AND t.epoch = $6
   AND t.until IS NOT NULL
-RETURNING epoch
+RETURNING epoch, FALSE
 
 -- lease.look
 SELECT t.holder, t.epoch, t.until, t.until > $1::timestamptz AND NOT (t.until > $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8) AND t.epoch > (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)
@@ -149,6 +149,6 @@ SET until = NULL
 WHERE t.name = $1
   AND t.holder = $2
   AND t.epoch = $3
-RETURNING epoch
+RETURNING epoch, FALSE
 
 -- step down at a given time: lease.release, lease.look

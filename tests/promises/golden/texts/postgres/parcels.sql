@@ -128,7 +128,7 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, cur.rp_unmet, cur.rp_holder, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- renew: table.columns, claim.change
+-- renew: table.columns, claim.change_many
 -- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
@@ -137,7 +137,7 @@ WHERE attrelid = '"shop"."parcels"'::regclass
   AND NOT attisdropped
 ORDER BY attnum
 
--- claim.change
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],
@@ -162,8 +162,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- release: claim.change
--- claim.change
+-- release: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],
@@ -200,8 +200,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- fail: claim.change
--- claim.change
+-- fail: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::text[],
@@ -302,12 +302,13 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
 FROM cur LEFT JOIN changed ON TRUE
 
 -- move.who
-SELECT DISTINCT ON (key) key, after, revision, actor
+SELECT after, revision, actor
 FROM "shop"."parcel_history"
 WHERE lifecycle = 'Parcel'
-  AND key = ANY($1::text[])
+  AND key = $1
   AND outcome = 'moved'
-ORDER BY key, id DESC
+ORDER BY id DESC
+LIMIT 1
 
 -- ready many: move.swift_many
 -- move.swift_many

@@ -132,8 +132,8 @@ WHERE t."delivered_at" IS NULL
 ORDER BY t."delivering_at"
 LIMIT $2
 
--- uncertain deliveries of a picture: delivery.list
--- delivery.list
+-- uncertain deliveries of a picture: delivery.uncertain
+-- delivery.uncertain
 SELECT CASE WHEN t."delivered_at" IS NOT NULL THEN 'delivered' WHEN (t."delivering_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."delivering_at" > statement_timestamp() + make_interval(secs => $1::float8)) THEN 'uncertain' WHEN t."delivering_at" IS NOT NULL THEN 'sending' ELSE 'ready' END, NULL, t."delivering_at", NULL, NULL, t."job_id"
 FROM "jobs" AS t
 WHERE t."delivered_at" IS NULL
@@ -306,8 +306,8 @@ WHERE t."receipt_sent_at" IS NULL
 ORDER BY t."receipt_sending_at"
 LIMIT $2
 
--- uncertain deliveries of a receipt: delivery.list
--- delivery.list
+-- uncertain deliveries of a receipt: delivery.uncertain
+-- delivery.uncertain
 SELECT CASE WHEN t."receipt_sent_at" IS NOT NULL THEN 'delivered' WHEN COALESCE(t."receipt_state" = 'uncertain' OR ((t."receipt_sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."receipt_sending_at" > statement_timestamp() + make_interval(secs => $1::float8)) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE) THEN 'uncertain' WHEN t."receipt_state" IS NOT NULL THEN t."receipt_state" WHEN (t."receipt_sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."receipt_sending_at" > statement_timestamp() + make_interval(secs => $1::float8)) THEN 'uncertain' WHEN t."receipt_sending_at" IS NOT NULL THEN 'sending' ELSE 'ready' END, t."receipt_by", t."receipt_sending_at", t."receipt_tries", t."receipt_error", t."job_id"
 FROM "jobs" AS t
 WHERE t."receipt_sent_at" IS NULL

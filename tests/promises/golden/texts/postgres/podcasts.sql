@@ -76,7 +76,7 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, cur.rp_unmet, cur.rp_holder, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- renew send: table.columns, claim.change
+-- renew send: table.columns, claim.change_many
 -- table.columns
 SELECT attname::text, format_type(atttypid, atttypmod)
 FROM pg_attribute
@@ -85,7 +85,7 @@ WHERE attrelid = '"podcasts"'::regclass
   AND NOT attisdropped
 ORDER BY attnum
 
--- claim.change
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::bigint[],
@@ -108,8 +108,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- fail send: claim.change
--- claim.change
+-- fail send: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::bigint[],
@@ -133,8 +133,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- release send: claim.change
--- claim.change
+-- release send: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::bigint[],
@@ -263,8 +263,8 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, cur.rp_unmet, cur.rp_holder, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- renew describe: claim.change
--- claim.change
+-- renew describe: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::bigint[],
@@ -287,8 +287,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- fail describe: claim.change
--- claim.change
+-- fail describe: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::bigint[],
@@ -312,7 +312,7 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- release describe: claim.change
+-- release describe: claim.change_many
 -- ready, held by describe: move.swift without history, move.one
 -- move.swift without history
 UPDATE "podcasts" AS t
@@ -420,8 +420,8 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_before, cur.rp_unmet, cur.rp_holder, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- renew vet: claim.change
--- claim.change
+-- renew vet: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::bigint[],
@@ -444,8 +444,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- fail vet: claim.change
--- claim.change
+-- fail vet: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::bigint[],
@@ -470,8 +470,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- release vet: claim.change
--- claim.change
+-- release vet: claim.change_many
+-- claim.change_many
 WITH wanted AS (
     SELECT w.*
     FROM unnest($1::bigint[],

@@ -5,15 +5,15 @@
 -- given_reason = ARGV[2]
 -- given_call = ARGV[3]
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
 -- move_name = 'send'
 -- target = 'SENT'
 local sources = {['QUEUED'] = true, ['SEND_FAILED'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
--- move_fields = 'status', 'SENT', 'rev', after, 'sent_at', moment
+-- move_fields = 'status', 'SENT', 'sent_at', moment, 'rev', after
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -82,7 +82,7 @@ local function decide(row, stream, i)
   local noted = note(stream, i, 'moved', before, after)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
-  redis.call('HSET', row, 'status', 'SENT', 'rev', after, 'sent_at', moment)
+  redis.call('HSET', row, 'status', 'SENT', 'sent_at', moment, 'rev', after)
   return after and {before, after} or before
 end
 
@@ -101,15 +101,15 @@ return move_one()
 -- given_reason = ARGV[2]
 -- given_call = ARGV[3]
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
 -- move_name = 'ack'
 -- target = 'ACK'
 local sources = {['QUEUED'] = true, ['SENT'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
--- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
+-- move_fields = 'status', 'ACK', 'ack_at', moment, 'rev', after
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -178,7 +178,7 @@ local function decide(row, stream, i)
   local noted = note(stream, i, 'moved', before, after)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
-  redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+  redis.call('HSET', row, 'status', 'ACK', 'ack_at', moment, 'rev', after)
   return after and {before, after} or before
 end
 
@@ -197,19 +197,19 @@ return move_one()
 -- given_by = ARGV[3]
 -- given_reason = ARGV[4]
 -- given_call = ARGV[5]
--- ends_claims = false
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
+-- returning = true
+-- returned = 'cmd_id', 'error'
+-- ends_claims = false
 -- move_name = 'finish'
 -- target = 'DONE'
 local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
 -- move_fields = 'status', 'DONE', 'rev', after
--- returning = true
--- returned = 'cmd_id', 'error'
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -329,9 +329,7 @@ local function decide(row, stream, i)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
   write(row, i, after)
-  if true and not false then
-    return {before, after, unpack(redis.call('HMGET', row, 'cmd_id', 'error'))}
-  end
+  if true and not false then return {before, after, unpack(redis.call('HMGET', row, 'cmd_id', 'error'))} end
   return after and {before, after} or before
 end
 
@@ -350,10 +348,10 @@ return move_one()
 -- given_reason = ARGV[4]
 -- given_call = ARGV[5]
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
 -- move_name = 'fail'
 -- target = 'ERROR'
 local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
@@ -463,15 +461,15 @@ return move_one()
 -- given_reason = ARGV[3]
 -- given_call = ARGV[4]
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
 -- move_name = 'ack'
 -- target = 'ACK'
 local sources = {['QUEUED'] = true, ['SENT'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
--- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
+-- move_fields = 'status', 'ACK', 'ack_at', moment, 'rev', after
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -540,7 +538,7 @@ local function decide(row, stream, i)
   local noted = note(stream, i, 'moved', before, after)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
-  redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+  redis.call('HSET', row, 'status', 'ACK', 'ack_at', moment, 'rev', after)
   return after and {before, after} or before
 end
 
@@ -557,15 +555,15 @@ return move_one()
 -- given_reason = ARGV[2]
 -- given_call = ARGV[3]
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
 -- move_name = 'ack'
 -- target = 'ACK'
 local sources = {['QUEUED'] = true, ['SENT'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
--- move_fields = 'status', 'ACK', 'rev', after, 'ack_at', moment
+-- move_fields = 'status', 'ACK', 'ack_at', moment, 'rev', after
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -641,7 +639,7 @@ local function decide(row, stream, i)
   local noted = note(stream, i, 'moved', before, after)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
-  redis.call('HSET', row, 'status', 'ACK', 'rev', after, 'ack_at', moment)
+  redis.call('HSET', row, 'status', 'ACK', 'ack_at', moment, 'rev', after)
   return after and {before, after} or before
 end
 
@@ -658,17 +656,17 @@ return move_one()
 -- given_reason = ARGV[2]
 -- given_call = ARGV[2 + 0 * rows + i]
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
 -- move_name = 'send'
 -- target = 'SENT'
 local sources = {['QUEUED'] = true, ['SEND_FAILED'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
--- move_fields = 'status', 'SENT', 'rev', after, 'sent_at', moment
--- keys_of_a_row = 2
--- stream_key = KEYS[rows + i]
+-- move_fields = 'status', 'SENT', 'sent_at', moment, 'rev', after
 -- leases = 0
 
 local rows = (#KEYS - 0) / 2
@@ -740,7 +738,7 @@ local function decide(row, stream, i)
   local noted = note(stream, i, 'moved', before, after)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
-  redis.call('HSET', row, 'status', 'SENT', 'rev', after, 'sent_at', moment)
+  redis.call('HSET', row, 'status', 'SENT', 'sent_at', moment, 'rev', after)
   return after and {before, after} or before
 end
 
@@ -764,21 +762,21 @@ return move_many()
 -- given_by = ARGV[1 + 1 * rows]
 -- given_reason = ARGV[2 + 1 * rows]
 -- given_call = ARGV[2 + 1 * rows + i]
--- ends_claims = false
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
+-- returning = true
+-- returned = 'rev'
+-- ends_claims = false
 -- move_name = 'fail'
 -- target = 'ERROR'
 local sources = {['QUEUED'] = true, ['SENT'] = true, ['ACK'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
 -- move_fields = 'status', 'ERROR', 'rev', after
--- returning = true
--- returned = 'rev'
--- keys_of_a_row = 2
--- stream_key = KEYS[rows + i]
 -- leases = 0
 
 local rows = (#KEYS - 0) / 2
@@ -862,9 +860,7 @@ local function decide(row, stream, i)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
   write(row, i, after)
-  if true and not false then
-    return {before, after, unpack(redis.call('HMGET', row, 'rev'))}
-  end
+  if true and not false then return {before, after, unpack(redis.call('HMGET', row, 'rev'))} end
   return after and {before, after} or before
 end
 
@@ -893,17 +889,17 @@ SCAN
 -- given_reason = ARGV[4]
 -- given_call = ARGV[5]
 -- lifecycle = 'Command'
+-- revision_column = 'rev'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
 -- move_name = 'fail_sending'
 -- target = 'SEND_FAILED'
 local sources = {['QUEUED'] = true}
--- revision_column = 'rev'
 -- looked_at = 'status', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
 -- move_fields = 'status', 'SEND_FAILED', 'rev', after
--- keys_of_a_row = 2
--- stream_key = KEYS[rows + i]
 -- leases = 0
 
 local rows = (#KEYS - 0) / 2

@@ -116,23 +116,23 @@ return receive()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 60.0
+-- row_prefix = 'raceproof_inbox:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'raceproof_inbox/history:'
+-- returned = 'body', 'headers'
 -- index = 'raceproof_inbox/work'
 -- lines = 'raceproof_inbox/work/lines'
--- row_prefix = 'raceproof_inbox:'
 -- ordering_key = 'ordering_key'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
 local open = {['received'] = true, ['processing'] = true}
--- history = false
--- stream_prefix = 'raceproof_inbox/history:'
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'status', 'processing', 'attempts', attempts
--- revision_column = false
 -- attempts_column = 'attempts'
 -- max_attempts = 10
--- returned = 'body', 'headers'
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -269,9 +269,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'raceproof_inbox/work', key)
-  if 'ordering_key' then
-    return leave_line(row, key)
-  end
+  if 'ordering_key' then return leave_line(row, key) end
 end
 
 -- What becomes of a proposed row that cannot be claimed. Returns whether it stays where it is in the index, and who follows it.
@@ -332,22 +330,22 @@ return acquire()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 60.0
+-- row_prefix = 'raceproof_inbox:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'raceproof_inbox/history:'
+-- expires = '2592000000'
 -- index = 'raceproof_inbox/work'
 -- lines = 'raceproof_inbox/work/lines'
--- row_prefix = 'raceproof_inbox:'
 -- ordering_key = 'ordering_key'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
 local open = {['received'] = true, ['processing'] = true}
--- history = false
--- stream_prefix = 'raceproof_inbox/history:'
 -- lease_end = columns_end
 -- dead_letter_fields = 'status', 'dead', 'ended_at', moment
 -- cleared = 'claimed_by', 'claimed_until'
--- revision_column = false
 -- max_attempts = 10
--- expires = '2592000000'
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -380,9 +378,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'raceproof_inbox/work', key)
-  if 'ordering_key' then
-    return leave_line(row, key)
-  end
+  if 'ordering_key' then return leave_line(row, key) end
 end
 
 local moment = false or clock()
@@ -484,21 +480,21 @@ return dead_letter()
 -- fail: claim.give_back
 -- claim.give_back
 -- given_now = false
--- index = 'raceproof_inbox/work'
 -- row_prefix = 'raceproof_inbox:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'raceproof_inbox/work'
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_revision = false
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
 local held = {['processing'] = true}
--- stream_key = nil
 -- next_fence = columns_fence
 -- back_fields = 'fence', fence, 'status', 'received'
 -- cleared = 'claimed_by', 'claimed_until'
 -- attempts_column = 'attempts'
 -- not_before_column = 'rests_until'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 0
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -577,9 +573,12 @@ return give_back()
 -- move
 -- given_now = false
 -- given_fence = ARGV[1]
+-- row_prefix = 'raceproof_inbox:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- expires = '2592000000'
 -- index = 'raceproof_inbox/work'
 -- lines = 'raceproof_inbox/work/lines'
--- row_prefix = 'raceproof_inbox:'
 -- ordering_key = 'ordering_key'
 local sources = {['processing'] = true}
 -- looked_at = 'status', 'fence'
@@ -587,9 +586,6 @@ local sources = {['processing'] = true}
 -- seen_revision = false
 -- move_fields = 'status', 'done', 'ended_at', moment
 -- cleared = 'claimed_by', 'claimed_until'
--- expires = '2592000000'
--- keys_of_a_row = 1
--- stream_key = nil
 -- leases = 0
 
 local rows = (#KEYS - 0) / 1
@@ -625,9 +621,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'raceproof_inbox/work', key)
-  if 'ordering_key' then
-    return leave_line(row, key)
-  end
+  if 'ordering_key' then return leave_line(row, key) end
 end
 
 local moment = false or clock()

@@ -1,13 +1,13 @@
 -- offer: claim.offer
 -- claim.offer
 -- given_now = false
--- index = 'jobs/work'
--- row_prefix = 'jobs:'
 -- column = 'status'
-local open = {['QUEUED'] = true, ['RUNNING'] = true}
+-- row_prefix = 'jobs:'
 -- stream_key = nil
--- other_keys = 1
 -- keys_of_a_row = 1
+-- index = 'jobs/work'
+local open = {['QUEUED'] = true, ['RUNNING'] = true}
+-- other_keys = 1
 -- first_value = -1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -53,18 +53,18 @@ return offer()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'jobs/history:'
+-- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
--- history = false
--- stream_prefix = 'jobs/history:'
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'status', 'RUNNING', 'attempts', attempts
--- revision_column = false
 -- attempts_column = 'attempts'
 -- max_attempts = 3
 
@@ -238,21 +238,21 @@ return acquire()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'jobs/history:'
+-- returned = 'made_at'
+-- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
--- history = false
--- stream_prefix = 'jobs/history:'
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'status', 'RUNNING', 'attempts', attempts
--- revision_column = false
 -- attempts_column = 'attempts'
 -- max_attempts = 3
--- returned = 'made_at'
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -429,18 +429,18 @@ return acquire()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = ARGV[5]
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'jobs/history:'
+-- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
--- history = false
--- stream_prefix = 'jobs/history:'
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'status', 'RUNNING', 'attempts', attempts
--- revision_column = false
 -- attempts_column = 'attempts'
 -- max_attempts = 3
 
@@ -643,22 +643,22 @@ return acquire()
 -- claim.one
 -- given_now = ARGV[3]
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- revision_column = false
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
--- stream_key = nil
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'status', 'RUNNING', 'attempts', attempts
--- revision_column = false
 -- attempts_column = 'attempts'
 -- max_attempts = 3
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -768,22 +768,22 @@ return one()
 -- claim.one
 -- given_now = false
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- revision_column = false
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
--- stream_key = nil
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'status', 'RUNNING', 'attempts', attempts
--- revision_column = false
 -- attempts_column = 'attempts'
 -- max_attempts = 3
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 0
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -892,15 +892,15 @@ return one()
 -- claim.renew
 -- given_now = false
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 -- seen_holder = seen[6]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
 local held = {['RUNNING'] = true}
--- stream_key = nil
 -- renew_fields = 'claimed_until', ends_then
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 0
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -950,15 +950,15 @@ return renew()
 -- claim.renew
 -- given_now = ARGV[2]
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 -- seen_holder = seen[6]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
 local held = {['RUNNING'] = true}
--- stream_key = nil
 -- renew_fields = 'claimed_until', ends_then
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1007,21 +1007,21 @@ return renew()
 -- release: claim.give_back
 -- claim.give_back
 -- given_now = false
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_revision = false
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
 local held = {['RUNNING'] = true}
--- stream_key = nil
 -- next_fence = columns_fence
 -- back_fields = 'fence', fence, 'status', 'QUEUED'
 -- cleared = 'claimed_by', 'claimed_until'
 -- attempts_column = 'attempts'
 -- not_before_column = 'rests_until'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 0
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1099,21 +1099,21 @@ return give_back()
 -- release, lost: claim.give_back
 -- claim.give_back
 -- given_now = ARGV[2]
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_revision = false
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
 local held = {['RUNNING'] = true}
--- stream_key = nil
 -- next_fence = columns_fence
 -- back_fields = 'fence', fence, 'status', 'QUEUED'
 -- cleared = 'claimed_by', 'claimed_until'
 -- attempts_column = 'attempts'
 -- not_before_column = 'rests_until'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1194,8 +1194,8 @@ return give_back()
 -- move
 -- given_fence = ARGV[1]
 -- given_change = ARGV[2]
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- index = 'jobs/work'
 local sources = {['RUNNING'] = true}
 -- looked_at = 'status', 'fence'
 -- seen_fence = found[2]
@@ -1262,16 +1262,16 @@ return move_one()
 -- finish many of several claims: move
 -- move
 -- given_fence = ARGV[0 + 0 * rows + i]
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 local sources = {['RUNNING'] = true}
 -- looked_at = 'status', 'fence'
 -- seen_fence = found[2]
 -- seen_revision = false
 -- move_fields = 'status', 'DONE'
 -- cleared = 'claimed_by', 'claimed_until'
--- keys_of_a_row = 1
--- stream_key = nil
 -- leases = 0
 
 local rows = (#KEYS - 0) / 1
@@ -1330,16 +1330,16 @@ return move_many()
 -- finish many of one claim: move
 -- move
 -- given_fence = ARGV[1]
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 local sources = {['RUNNING'] = true}
 -- looked_at = 'status', 'fence'
 -- seen_fence = found[2]
 -- seen_revision = false
 -- move_fields = 'status', 'DONE'
 -- cleared = 'claimed_by', 'claimed_until'
--- keys_of_a_row = 1
--- stream_key = nil
 -- leases = 0
 
 local rows = (#KEYS - 0) / 1
@@ -1399,16 +1399,16 @@ return move_many()
 -- move
 -- given_fence = ARGV[1]
 -- given_change = ARGV[2]
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 local sources = {['RUNNING'] = true}
 -- looked_at = 'status', 'fence'
 -- seen_fence = found[2]
 -- seen_revision = false
 -- move_fields = 'status', 'DONE'
 -- cleared = 'claimed_by', 'claimed_until'
--- keys_of_a_row = 1
--- stream_key = nil
 -- leases = 0
 
 local rows = (#KEYS - 0) / 1
@@ -1482,18 +1482,18 @@ return move_many()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'jobs/history:'
+-- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
--- history = false
--- stream_prefix = 'jobs/history:'
 -- lease_end = columns_end
 -- dead_letter_fields = 'status', 'DEAD'
 -- cleared = 'claimed_by', 'claimed_until'
--- revision_column = false
 -- max_attempts = 3
 
 -- Takes a row out of the index in which it waited, and out of its line.
@@ -1605,8 +1605,8 @@ return dead_letter()
 -- move of a row by key: move
 -- move
 -- given_now = false
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- index = 'jobs/work'
 -- ends_claims = true
 -- ended_columns = 'claimed_by', 'claimed_until'
 -- ended_fences = 'fence', grown(found[3], now)
@@ -1677,9 +1677,7 @@ local function decide(row, stream, i)
   end_claims(row, found)
   redis.call('HSET', row, 'status', 'DONE')
   leave(row, string.sub(row, #'jobs:' + 1))
-  if true then
-    return {before, after, found[2] or false}
-  end
+  if true then return {before, after, found[2] or false} end
   return after and {before, after} or before
 end
 
@@ -1692,8 +1690,10 @@ return move_one()
 -- move of a row by key that ends its claim: move
 -- move
 -- given_now = false
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- returning = true
+-- returned = 'result'
+-- index = 'jobs/work'
 -- ends_claims = true
 -- ended_columns = 'claimed_by', 'claimed_until'
 -- ended_fences = 'fence', grown(found[3], now)
@@ -1703,8 +1703,6 @@ local sources = {['QUEUED'] = true, ['RUNNING'] = true}
 -- seen_revision = false
 -- move_fields = 'status', 'DEAD'
 -- fenced_off = found[2] or false
--- returning = true
--- returned = 'result'
 
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
@@ -1766,12 +1764,8 @@ local function decide(row, stream, i)
   end_claims(row, found)
   redis.call('HSET', row, 'status', 'DEAD')
   leave(row, string.sub(row, #'jobs:' + 1))
-  if true and true then
-    return {before, after, found[2] or false, unpack(redis.call('HMGET', row, 'result'))}
-  end
-  if true then
-    return {before, after, found[2] or false}
-  end
+  if true and true then return {before, after, found[2] or false, unpack(redis.call('HMGET', row, 'result'))} end
+  if true then return {before, after, found[2] or false} end
   return after and {before, after} or before
 end
 
@@ -1784,8 +1778,10 @@ return move_one()
 -- move_many of rows by key: move
 -- move
 -- given_now = false
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'jobs/work'
 -- ends_claims = true
 -- ended_columns = 'claimed_by', 'claimed_until'
 -- ended_fences = 'fence', grown(found[3], now)
@@ -1795,8 +1791,6 @@ local sources = {['QUEUED'] = true, ['RUNNING'] = true}
 -- seen_revision = false
 -- move_fields = 'status', 'DEAD'
 -- fenced_off = found[2] or false
--- keys_of_a_row = 1
--- stream_key = nil
 -- leases = 0
 
 local rows = (#KEYS - 0) / 1
@@ -1861,9 +1855,7 @@ local function decide(row, stream, i)
   end_claims(row, found)
   redis.call('HSET', row, 'status', 'DEAD')
   leave(row, string.sub(row, #'jobs:' + 1))
-  if true then
-    return {before, after, found[2] or false}
-  end
+  if true then return {before, after, found[2] or false} end
   return after and {before, after} or before
 end
 
@@ -1885,8 +1877,8 @@ return move_many()
 -- given_now = false
 -- offset = ARGV[1]
 -- page = 500
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- index = 'jobs/work'
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'

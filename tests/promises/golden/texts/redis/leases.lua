@@ -247,8 +247,8 @@ return look()
 -- move
 -- given_now = false
 -- given_guards = ARGV[1]
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- index = 'jobs/work'
 -- ends_claims = true
 -- ended_columns = 'claimed_by', 'claimed_until'
 -- ended_fences = 'fence', grown(found[3], now)
@@ -358,9 +358,7 @@ local function decide(row, stream, i)
   end_claims(row, found)
   redis.call('HSET', row, 'status', 'DONE')
   leave(row, string.sub(row, #'jobs:' + 1))
-  if true then
-    return {before, after, found[2] or false}
-  end
+  if true then return {before, after, found[2] or false} end
   return after and {before, after} or before
 end
 
@@ -378,18 +376,18 @@ return move_one()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'jobs/history:'
+-- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
--- history = false
--- stream_prefix = 'jobs/history:'
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'status', 'RUNNING', 'attempts', attempts
--- revision_column = false
 -- attempts_column = 'attempts'
 -- max_attempts = 3
 
@@ -595,18 +593,18 @@ return acquire()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 30.0
--- index = 'jobs/work'
 -- row_prefix = 'jobs:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'jobs/history:'
+-- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
 -- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
--- history = false
--- stream_prefix = 'jobs/history:'
 -- lease_end = columns_end
 -- dead_letter_fields = 'status', 'DEAD'
 -- cleared = 'claimed_by', 'claimed_until'
--- revision_column = false
 -- max_attempts = 3
 
 -- Takes a row out of the index in which it waited, and out of its line.

@@ -9,25 +9,25 @@
 -- page = ARGV[3]
 -- lease = 45.0
 -- reason = ''
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- history = true
+-- stream_prefix = 'shop.parcels/history:'
+-- returned = 'weight'
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- seen_attempts = seen[5]
 -- seen_revision = seen[6]
 -- seen_not_before = seen[4]
 -- looked_at = 'stage', 'claimed_until', 'fence', 'rests_until', 'tries', 'rev'
--- lifecycle = 'Parcel'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- history = true
--- stream_prefix = 'shop.parcels/history:'
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'stage', 'BUSY', 'started_at', moment, 'rev', revision, 'tries', attempts
--- revision_column = 'rev'
 -- attempts_column = 'tries'
 -- max_attempts = 4
--- returned = 'weight'
 -- start_name = 'start'
 -- start_target = 'BUSY'
 
@@ -129,9 +129,7 @@ end
 
 -- The row's next revision as text, '' without one; nothing if it is not a number.
 local function next_revision(seen)
-  if 'rev' then
-    return one_more(seen[6])
-  end
+  if 'rev' then return one_more(seen[6]) end
   return ''
 end
 
@@ -222,9 +220,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 -- What becomes of a proposed row that cannot be claimed. Returns whether it stays where it is in the index, and who follows it.
@@ -290,22 +286,22 @@ return acquire()
 -- page = ARGV[3]
 -- lease = 45.0
 -- reason = ''
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- history = true
+-- stream_prefix = 'shop.parcels/history:'
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- seen_attempts = seen[5]
 -- seen_revision = seen[6]
 -- seen_not_before = seen[4]
 -- looked_at = 'stage', 'claimed_until', 'fence', 'rests_until', 'tries', 'rev'
--- lifecycle = 'Parcel'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- history = true
--- stream_prefix = 'shop.parcels/history:'
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'stage', 'BUSY', 'started_at', moment, 'rev', revision, 'tries', attempts
--- revision_column = 'rev'
 -- attempts_column = 'tries'
 -- max_attempts = 4
 -- start_name = 'start'
@@ -409,9 +405,7 @@ end
 
 -- The row's next revision as text, '' without one; nothing if it is not a number.
 local function next_revision(seen)
-  if 'rev' then
-    return one_more(seen[6])
-  end
+  if 'rev' then return one_more(seen[6]) end
   return ''
 end
 
@@ -502,9 +496,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 -- What becomes of a proposed row that cannot be claimed. Returns whether it stays where it is in the index, and who follows it.
@@ -562,27 +554,27 @@ return acquire()
 -- by = ARGV[1]
 -- lease = 45.0
 -- reason = ARGV[2]
+-- lifecycle = 'Parcel'
+-- column = 'stage'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- seen_holder = seen[7]
 -- seen_attempts = seen[5]
 -- seen_revision = seen[6]
 -- seen_not_before = seen[4]
 -- looked_at = 'stage', 'claimed_until', 'fence', 'rests_until', 'tries', 'rev', 'claimed_by'
--- lifecycle = 'Parcel'
--- column = 'stage'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- stream_key = KEYS[rows + i]
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'stage', 'BUSY', 'started_at', moment, 'rev', revision, 'tries', attempts
--- revision_column = 'rev'
 -- attempts_column = 'tries'
 -- max_attempts = 4
 -- other_keys = 1
--- keys_of_a_row = 2
 -- first_value = 2
 -- start_name = 'start'
 -- start_target = 'BUSY'
@@ -698,9 +690,7 @@ end
 
 -- The row's next revision as text, '' without one; nothing if it is not a number.
 local function next_revision(seen)
-  if 'rev' then
-    return one_more(seen[6])
-  end
+  if 'rev' then return one_more(seen[6]) end
   return ''
 end
 
@@ -732,9 +722,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 -- The first of a line. Rows before this one that are gone, or have ended, would hold up all behind them: they leave.
@@ -780,15 +768,15 @@ return one()
 -- claim.renew
 -- given_now = ARGV[2]
 -- lease = 45.0
--- index = 'shop.parcels/pack'
 -- row_prefix = 'shop.parcels:'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
+-- index = 'shop.parcels/pack'
 -- seen_holder = seen[6]
 -- looked_at = 'stage', 'claimed_until', 'fence', 'rests_until', 'tries', 'claimed_by'
 local held = {['BUSY'] = true}
--- stream_key = KEYS[rows + i]
 -- renew_fields = 'claimed_until', ends_then
 -- other_keys = 1
--- keys_of_a_row = 2
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -838,23 +826,23 @@ return renew()
 -- claim.give_back
 -- given_now = ARGV[2]
 -- reason = ARGV[1]
--- index = 'shop.parcels/pack'
+-- lifecycle = 'Parcel'
 -- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
+-- index = 'shop.parcels/pack'
 -- seen_holder = seen[7]
 -- seen_attempts = seen[5]
 -- seen_revision = seen[6]
 -- looked_at = 'stage', 'claimed_until', 'fence', 'rests_until', 'tries', 'rev', 'claimed_by'
--- lifecycle = 'Parcel'
 local held = {['BUSY'] = true}
--- stream_key = KEYS[rows + i]
 -- next_fence = columns_fence
 -- back_fields = 'fence', fence, 'stage', 'NEW', 'returned_at', moment, 'rev', revision
 -- cleared = 'claimed_by', 'claimed_until'
--- revision_column = 'rev'
 -- attempts_column = 'tries'
 -- not_before_column = 'rests_until'
 -- other_keys = 1
--- keys_of_a_row = 2
 -- first_value = 1
 -- back_name = 'back'
 -- back_target = 'NEW'
@@ -950,24 +938,24 @@ return give_back()
 -- given_by = ARGV[3]
 -- given_reason = ARGV[4]
 -- given_call = ARGV[5]
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- returning = true
+-- returned = 'note'
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- ends_claims = false
--- lifecycle = 'Parcel'
 -- move_name = 'ready'
 -- target = 'READY'
 local sources = {['BUSY'] = true, ['NEW'] = true}
--- revision_column = 'rev'
 -- looked_at = 'stage', 'fence', 'rev'
 -- seen_fence = found[2]
 -- seen_revision = found[3] or '0'
 -- first_asked = 4
--- move_fields = 'stage', 'READY', 'rev', after, 'ready_at', moment
+-- move_fields = 'stage', 'READY', 'ready_at', moment, 'rev', after
 -- cleared = 'claimed_by', 'claimed_until'
--- returning = true
--- returned = 'note'
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -1001,9 +989,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 local moment = false or clock()
@@ -1033,7 +1019,7 @@ end
 
 -- Writes the columns that the call sets beside those of the move.
 local function write(row, i, after)
-  local fields, change = {'stage', 'READY', 'rev', after, 'ready_at', moment}, cjson.decode(ARGV[2])
+  local fields, change = {'stage', 'READY', 'ready_at', moment, 'rev', after}, cjson.decode(ARGV[2])
   for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
   for name, value in pairs(change.set) do
     fields[#fields + 1] = name
@@ -1090,9 +1076,7 @@ local function decide(row, stream, i)
   redis.call('HDEL', row, 'claimed_by', 'claimed_until')
   write(row, i, after)
   leave(row, string.sub(row, #'shop.parcels:' + 1))
-  if true and not false then
-    return {before, after, unpack(redis.call('HMGET', row, 'note'))}
-  end
+  if true and not false then return {before, after, unpack(redis.call('HMGET', row, 'note'))} end
   return after and {before, after} or before
 end
 
@@ -1110,23 +1094,23 @@ return move_one()
 -- given_by = ARGV[3]
 -- given_reason = ARGV[4]
 -- given_call = ARGV[4 + 0 * rows + i]
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
--- lifecycle = 'Parcel'
 -- move_name = 'ready'
 -- target = 'READY'
 local sources = {['BUSY'] = true, ['NEW'] = true}
--- revision_column = 'rev'
 -- looked_at = 'stage', 'fence', 'rev'
 -- seen_fence = found[2]
 -- seen_revision = found[3] or '0'
 -- first_asked = 4
--- move_fields = 'stage', 'READY', 'rev', after, 'ready_at', moment
+-- move_fields = 'stage', 'READY', 'ready_at', moment, 'rev', after
 -- cleared = 'claimed_by', 'claimed_until'
--- keys_of_a_row = 2
--- stream_key = KEYS[rows + i]
 -- leases = 0
 
 local rows = (#KEYS - 0) / 2
@@ -1163,9 +1147,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 local moment = false or clock()
@@ -1195,7 +1177,7 @@ end
 
 -- Writes the columns that the call sets beside those of the move.
 local function write(row, i, after)
-  local fields, change = {'stage', 'READY', 'rev', after, 'ready_at', moment}, cjson.decode(ARGV[2])
+  local fields, change = {'stage', 'READY', 'ready_at', moment, 'rev', after}, cjson.decode(ARGV[2])
   for _, name in ipairs(change.clear) do redis.call('HDEL', row, name) end
   for name, value in pairs(change.set) do
     fields[#fields + 1] = name
@@ -1276,15 +1258,15 @@ return move_many()
 -- given_reason = ARGV[3]
 -- given_call = ARGV[4]
 -- lifecycle = 'Parcel'
+-- revision_column = 'rev'
 -- move_name = 'start'
 -- target = 'BUSY'
 local sources = {['NEW'] = true}
--- revision_column = 'rev'
 -- looked_at = 'stage', 'rev'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 8
--- move_fields = 'stage', 'BUSY', 'rev', after, 'started_at', moment
+-- move_fields = 'stage', 'BUSY', 'started_at', moment, 'rev', after
 
 -- The server's clock: seconds since 1970, with microseconds.
 local function clock()
@@ -1392,7 +1374,7 @@ local function decide(row, stream, i)
   local noted = note(stream, i, 'moved', before, after)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
-  redis.call('HSET', row, 'stage', 'BUSY', 'rev', after, 'started_at', moment)
+  redis.call('HSET', row, 'stage', 'BUSY', 'started_at', moment, 'rev', after)
   return after and {before, after} or before
 end
 
@@ -1409,23 +1391,23 @@ return move_one()
 -- given_by = ARGV[2]
 -- given_reason = ARGV[3]
 -- given_call = ARGV[4]
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- ends_claims = true
 -- ended_columns = 'claimed_by', 'claimed_until'
 -- ended_fences = 'fence', grown(found[4], now)
--- lifecycle = 'Parcel'
 -- move_name = 'give_up'
 -- target = 'GONE'
 local sources = {['NEW'] = true, ['BUSY'] = true}
--- revision_column = 'rev'
 -- looked_at = 'stage', 'rev', 'claimed_by', 'fence'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
--- move_fields = 'stage', 'GONE', 'rev', after, 'gone_at', moment
+-- move_fields = 'stage', 'GONE', 'gone_at', moment, 'rev', after
 -- fenced_off = found[3] or false
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1460,9 +1442,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 -- The whole number after this one, 1 if there is none, and nothing if it is not a whole number. Lua's own numbers lose
@@ -1561,11 +1541,9 @@ local function decide(row, stream, i)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
   end_claims(row, found)
-  redis.call('HSET', row, 'stage', 'GONE', 'rev', after, 'gone_at', moment)
+  redis.call('HSET', row, 'stage', 'GONE', 'gone_at', moment, 'rev', after)
   leave(row, string.sub(row, #'shop.parcels:' + 1))
-  if true then
-    return {before, after, found[3] or false}
-  end
+  if true then return {before, after, found[3] or false} end
   return after and {before, after} or before
 end
 
@@ -1581,26 +1559,26 @@ return move_one()
 -- given_by = ARGV[1]
 -- given_reason = ARGV[2]
 -- given_call = ARGV[2 + 0 * rows + i]
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- ends_claims = true
 -- ended_columns = 'claimed_by', 'claimed_until'
 -- ended_fences = 'fence', grown(found[4], now)
--- lifecycle = 'Parcel'
 -- move_name = 'give_up'
 -- target = 'GONE'
 local sources = {['NEW'] = true, ['BUSY'] = true}
--- revision_column = 'rev'
 -- looked_at = 'stage', 'rev', 'claimed_by', 'fence'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
--- move_fields = 'stage', 'GONE', 'rev', after, 'gone_at', moment
+-- move_fields = 'stage', 'GONE', 'gone_at', moment, 'rev', after
 -- fenced_off = found[3] or false
--- keys_of_a_row = 2
--- stream_key = KEYS[rows + i]
 -- leases = 0
 
 local rows = (#KEYS - 0) / 2
@@ -1637,9 +1615,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 -- The whole number after this one, 1 if there is none, and nothing if it is not a whole number. Lua's own numbers lose
@@ -1730,11 +1706,9 @@ local function decide(row, stream, i)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
   end_claims(row, found)
-  redis.call('HSET', row, 'stage', 'GONE', 'rev', after, 'gone_at', moment)
+  redis.call('HSET', row, 'stage', 'GONE', 'gone_at', moment, 'rev', after)
   leave(row, string.sub(row, #'shop.parcels:' + 1))
-  if true then
-    return {before, after, found[3] or false}
-  end
+  if true then return {before, after, found[3] or false} end
   return after and {before, after} or before
 end
 
@@ -1761,26 +1735,26 @@ SCAN
 -- given_by = ARGV[2]
 -- given_reason = ARGV[3]
 -- given_call = ARGV[4]
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- stream_key = KEYS[rows + i]
+-- keys_of_a_row = 2
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- ends_claims = true
 -- ended_columns = 'claimed_by', 'claimed_until'
 -- ended_fences = 'fence', grown(found[4], now)
--- lifecycle = 'Parcel'
 -- move_name = 'give_up'
 -- target = 'GONE'
 local sources = {['NEW'] = true, ['BUSY'] = true}
--- revision_column = 'rev'
 -- looked_at = 'stage', 'rev', 'claimed_by', 'fence'
 -- seen_fence = false
 -- seen_revision = found[2] or '0'
 -- first_asked = 4
--- move_fields = 'stage', 'GONE', 'rev', after, 'gone_at', moment
+-- move_fields = 'stage', 'GONE', 'gone_at', moment, 'rev', after
 -- fenced_off = found[3] or false
--- keys_of_a_row = 2
--- stream_key = KEYS[rows + i]
 -- leases = 0
 
 local rows = (#KEYS - 0) / 2
@@ -1817,9 +1791,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 -- The whole number after this one, 1 if there is none, and nothing if it is not a whole number. Lua's own numbers lose
@@ -1949,11 +1921,9 @@ local function decide(row, stream, i)
   if noted.err and counted then redis.call('HINCRBY', row, 'rev', -1) end
   if noted.err then return {false, 'error', noted.err} end
   end_claims(row, found)
-  redis.call('HSET', row, 'stage', 'GONE', 'rev', after, 'gone_at', moment)
+  redis.call('HSET', row, 'stage', 'GONE', 'gone_at', moment, 'rev', after)
   leave(row, string.sub(row, #'shop.parcels:' + 1))
-  if true then
-    return {before, after, found[3] or false}
-  end
+  if true then return {before, after, found[3] or false} end
   return after and {before, after} or before
 end
 
@@ -1981,22 +1951,22 @@ return move_many()
 -- page = ARGV[3]
 -- lease = 45.0
 -- reason = ''
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- history = true
+-- stream_prefix = 'shop.parcels/history:'
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- seen_attempts = seen[5]
 -- seen_revision = seen[6]
 -- seen_not_before = seen[4]
 -- looked_at = 'stage', 'claimed_until', 'fence', 'rests_until', 'tries', 'rev'
--- lifecycle = 'Parcel'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- history = true
--- stream_prefix = 'shop.parcels/history:'
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'claimed_by', ARGV[1], 'fence', fence, 'claimed_until', ends_then, 'stage', 'BUSY', 'started_at', moment, 'rev', revision, 'tries', attempts
--- revision_column = 'rev'
 -- attempts_column = 'tries'
 -- max_attempts = 4
 -- start_name = 'start'
@@ -2100,9 +2070,7 @@ end
 
 -- The row's next revision as text, '' without one; nothing if it is not a number.
 local function next_revision(seen)
-  if 'rev' then
-    return one_more(seen[6])
-  end
+  if 'rev' then return one_more(seen[6]) end
   return ''
 end
 
@@ -2193,9 +2161,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 -- What becomes of a proposed row that cannot be claimed. Returns whether it stays where it is in the index, and who follows it.
@@ -2256,22 +2222,22 @@ return acquire()
 -- page = ARGV[3]
 -- lease = 45.0
 -- reason = ''
+-- lifecycle = 'Parcel'
+-- row_prefix = 'shop.parcels:'
+-- revision_column = 'rev'
+-- history = true
+-- stream_prefix = 'shop.parcels/history:'
 -- index = 'shop.parcels/pack'
 -- lines = 'shop.parcels/pack/lines'
--- row_prefix = 'shop.parcels:'
 -- ordering_key = 'lane'
 -- seen_attempts = seen[5]
 -- seen_revision = seen[6]
 -- seen_not_before = seen[4]
 -- looked_at = 'stage', 'claimed_until', 'fence', 'rests_until', 'tries', 'rev'
--- lifecycle = 'Parcel'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- history = true
--- stream_prefix = 'shop.parcels/history:'
 -- lease_end = columns_end
 -- dead_letter_fields = 'stage', 'GONE', 'gone_at', moment, 'rev', revision
 -- cleared = 'claimed_by', 'claimed_until'
--- revision_column = 'rev'
 -- max_attempts = 4
 -- dead_letter_name = 'give_up'
 -- dead_letter_target = 'GONE'
@@ -2308,9 +2274,7 @@ end
 -- Takes a row out of the index in which it waited, and out of its line.
 local function leave(row, key)
   redis.call('ZREM', 'shop.parcels/pack', key)
-  if 'lane' then
-    return leave_line(row, key)
-  end
+  if 'lane' then return leave_line(row, key) end
 end
 
 -- Whether a row meets a guard [column, operator, value].
@@ -2390,9 +2354,7 @@ end
 
 -- The row's next revision as text, '' without one; nothing if it is not a number.
 local function next_revision(seen)
-  if 'rev' then
-    return one_more(seen[6])
-  end
+  if 'rev' then return one_more(seen[6]) end
   return ''
 end
 
@@ -2474,8 +2436,8 @@ return dead_letter()
 -- given_now = false
 -- offset = ARGV[1]
 -- page = 500
--- index = 'shop.parcels/pack'
 -- row_prefix = 'shop.parcels:'
+-- index = 'shop.parcels/pack'
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- looked_at = 'stage', 'claimed_until', 'fence', 'rests_until', 'tries', 'claimed_by'

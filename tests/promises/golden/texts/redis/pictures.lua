@@ -118,9 +118,7 @@ local function take()
   if not free then return found(seen, stale, doubt) end
   local fence, attempts = next_fence(seen[1]), false
   redis.call('HSET', row, 'delivering_at', fence)
-  if true then
-    return {fence, doubt and 1 or 0, attempts, unpack(redis.call('HMGET', row, 'made_at'))}
-  end
+  if true then return {fence, doubt and 1 or 0, attempts, unpack(redis.call('HMGET', row, 'made_at'))} end
   if not attempts and not doubt then return fence end
   return {fence, doubt and 1 or 0, attempts}
 end
@@ -673,9 +671,7 @@ local function take()
   -- what can fail comes first, for a script that fails half-way is not undone
   attempts = redis.call('HINCRBY', row, 'receipt_tries', 1)
   redis.call('HSET', row, 'receipt_sending_at', fence, 'receipt_state', 'sending', 'receipt_by', ARGV[1])
-  if true then
-    return {fence, doubt and 1 or 0, attempts, unpack(redis.call('HMGET', row, 'made_at'))}
-  end
+  if true then return {fence, doubt and 1 or 0, attempts, unpack(redis.call('HMGET', row, 'made_at'))} end
   if not attempts and not doubt then return fence end
   return {fence, doubt and 1 or 0, attempts}
 end

@@ -5,17 +5,17 @@
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 300.0
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'podcasts/history:'
+-- index = 'podcasts/send'
 -- seen_attempts = seen[4]
 -- looked_at = 'status', 'sending_at', 'sending_at', 'tries'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- history = false
--- stream_prefix = 'podcasts/history:'
 -- lease_end = timestamp_end
 -- next_fence = timestamp_fence
 -- claim_fields = 'sending_at', fence, 'status', 'BUSY', 'tries', attempts
--- revision_column = false
 -- attempts_column = 'tries'
 -- max_attempts = 5
 
@@ -177,17 +177,17 @@ return acquire()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 300.0
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- revision_column = false
+-- history = false
+-- stream_prefix = 'podcasts/history:'
+-- index = 'podcasts/send'
 -- seen_attempts = seen[4]
 -- looked_at = 'status', 'sending_at', 'sending_at', 'tries'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- history = false
--- stream_prefix = 'podcasts/history:'
 -- lease_end = timestamp_end
 -- next_fence = timestamp_fence
 -- claim_fields = 'sending_at', fence, 'status', 'BUSY', 'tries', attempts
--- revision_column = false
 -- attempts_column = 'tries'
 -- max_attempts = 5
 
@@ -346,21 +346,21 @@ return acquire()
 -- claim.one
 -- given_now = ARGV[3]
 -- lease = 300.0
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- revision_column = false
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/send'
 -- seen_holder = false
 -- seen_attempts = seen[4]
 -- looked_at = 'status', 'sending_at', 'sending_at', 'tries'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- stream_key = nil
 -- lease_end = timestamp_end
 -- next_fence = timestamp_fence
 -- claim_fields = 'sending_at', fence, 'status', 'BUSY', 'tries', attempts
--- revision_column = false
 -- attempts_column = 'tries'
 -- max_attempts = 5
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 local function timestamp_end(text)
@@ -461,16 +461,16 @@ return one()
 -- claim.renew
 -- given_now = ARGV[2]
 -- lease = 300.0
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/send'
 -- seen_holder = false
 -- looked_at = 'status', 'sending_at', 'sending_at', 'tries'
 local held = {['BUSY'] = true}
--- stream_key = nil
 -- next_fence = timestamp_fence
 -- renew_fields = 'sending_at', fence
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -527,19 +527,19 @@ return renew()
 -- fail send: claim.give_back
 -- claim.give_back
 -- given_now = ARGV[2]
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/send'
 -- seen_holder = false
 -- seen_attempts = seen[4]
 -- seen_revision = false
 -- looked_at = 'status', 'sending_at', 'sending_at', 'tries'
 local held = {['BUSY'] = true}
--- stream_key = nil
 -- back_fields = 'status', 'NEW'
 -- cleared = 'sending_at'
 -- attempts_column = 'tries'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -588,19 +588,19 @@ return give_back()
 -- release send: claim.give_back
 -- claim.give_back
 -- given_now = false
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/send'
 -- seen_holder = false
 -- seen_attempts = seen[4]
 -- seen_revision = false
 -- looked_at = 'status', 'sending_at', 'sending_at', 'tries'
 local held = {['BUSY'] = true}
--- stream_key = nil
 -- back_fields = 'status', 'NEW'
 -- cleared = 'sending_at'
 -- attempts_column = 'tries'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 0
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -650,8 +650,8 @@ return give_back()
 -- move
 -- given_fence = ARGV[1]
 -- given_change = ARGV[2]
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- index = 'podcasts/send'
 local sources = {['BUSY'] = true, ['NEW'] = true}
 -- looked_at = 'status', 'sending_at'
 -- seen_fence = found[2]
@@ -722,17 +722,17 @@ return move_one()
 -- token = ARGV[6]
 -- page = ARGV[3]
 -- lease = 3600.0
--- index = 'podcasts/describe'
 -- row_prefix = 'podcasts:'
--- looked_at = 'status', 'ai_error', 'ai_error'
-local open = {['NEW'] = true, ['BUSY'] = true}
+-- revision_column = false
 -- history = false
 -- stream_prefix = 'podcasts/history:'
+-- index = 'podcasts/describe'
+-- looked_at = 'status', 'ai_error', 'ai_error'
+local open = {['NEW'] = true, ['BUSY'] = true}
 -- lease_end = marker_end
 -- next_fence = marker_fence
 -- marker_prefix = 'PROCESSING:AI_DESC:'
 -- claim_fields = 'ai_error', fence, 'status', 'BUSY'
--- revision_column = false
 -- attempts_column = false
 
 local function marker_end(text)
@@ -881,17 +881,17 @@ return acquire()
 -- token = ARGV[5]
 -- page = ARGV[3]
 -- lease = 3600.0
--- index = 'podcasts/describe'
 -- row_prefix = 'podcasts:'
--- looked_at = 'status', 'ai_error', 'ai_error'
-local open = {['NEW'] = true, ['BUSY'] = true}
+-- revision_column = false
 -- history = false
 -- stream_prefix = 'podcasts/history:'
+-- index = 'podcasts/describe'
+-- looked_at = 'status', 'ai_error', 'ai_error'
+local open = {['NEW'] = true, ['BUSY'] = true}
 -- lease_end = marker_end
 -- next_fence = marker_fence
 -- marker_prefix = 'PROCESSING:AI_DESC:'
 -- claim_fields = 'ai_error', fence, 'status', 'BUSY'
--- revision_column = false
 -- attempts_column = false
 
 local function marker_end(text)
@@ -1037,20 +1037,20 @@ return acquire()
 -- given_now = ARGV[3]
 -- token = ARGV[4]
 -- lease = 3600.0
--- index = 'podcasts/describe'
 -- row_prefix = 'podcasts:'
+-- revision_column = false
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/describe'
 -- seen_holder = false
 -- looked_at = 'status', 'ai_error', 'ai_error'
 local open = {['NEW'] = true, ['BUSY'] = true}
--- stream_key = nil
 -- lease_end = marker_end
 -- next_fence = marker_fence
 -- marker_prefix = 'PROCESSING:AI_DESC:'
 -- claim_fields = 'ai_error', fence, 'status', 'BUSY'
--- revision_column = false
 -- attempts_column = false
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 2
 
 local function marker_end(text)
@@ -1139,17 +1139,17 @@ return one()
 -- given_now = ARGV[2]
 -- token = ARGV[3]
 -- lease = 3600.0
--- index = 'podcasts/describe'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/describe'
 -- seen_holder = false
 -- looked_at = 'status', 'ai_error', 'ai_error'
 local held = {['BUSY'] = true}
--- stream_key = nil
 -- next_fence = marker_fence
 -- marker_prefix = 'PROCESSING:AI_DESC:'
 -- renew_fields = 'ai_error', fence
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1203,17 +1203,17 @@ return renew()
 -- fail describe: claim.give_back
 -- claim.give_back
 -- given_now = ARGV[2]
--- index = 'podcasts/describe'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/describe'
 -- seen_holder = false
 -- seen_revision = false
 -- looked_at = 'status', 'ai_error', 'ai_error'
 local held = {['BUSY'] = true}
--- stream_key = nil
 -- back_fields = 'status', 'NEW'
 -- cleared = 'ai_error'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1261,17 +1261,17 @@ return give_back()
 -- release describe: claim.give_back
 -- claim.give_back
 -- given_now = false
--- index = 'podcasts/describe'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/describe'
 -- seen_holder = false
 -- seen_revision = false
 -- looked_at = 'status', 'ai_error', 'ai_error'
 local held = {['BUSY'] = true}
--- stream_key = nil
 -- back_fields = 'status', 'NEW'
 -- cleared = 'ai_error'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 0
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1320,8 +1320,8 @@ return give_back()
 -- move
 -- given_fence = ARGV[1]
 -- given_change = ARGV[2]
--- index = 'podcasts/describe'
 -- row_prefix = 'podcasts:'
+-- index = 'podcasts/describe'
 local sources = {['BUSY'] = true, ['NEW'] = true}
 -- looked_at = 'status', 'ai_error'
 -- seen_fence = found[2]
@@ -1391,16 +1391,16 @@ return move_one()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 60.0
--- index = 'podcasts/vet'
 -- row_prefix = 'podcasts:'
--- looked_at = 'status', 'vetted_until', 'vet_fence'
-local open = {['NEW'] = true}
+-- revision_column = false
 -- history = false
 -- stream_prefix = 'podcasts/history:'
+-- index = 'podcasts/vet'
+-- looked_at = 'status', 'vetted_until', 'vet_fence'
+local open = {['NEW'] = true}
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'vetted_by', ARGV[1], 'vet_fence', fence, 'vetted_until', ends_then
--- revision_column = false
 -- attempts_column = false
 
 -- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
@@ -1566,16 +1566,16 @@ return acquire()
 -- offset = ARGV[4]
 -- page = ARGV[3]
 -- lease = 60.0
--- index = 'podcasts/vet'
 -- row_prefix = 'podcasts:'
--- looked_at = 'status', 'vetted_until', 'vet_fence'
-local open = {['NEW'] = true}
+-- revision_column = false
 -- history = false
 -- stream_prefix = 'podcasts/history:'
+-- index = 'podcasts/vet'
+-- looked_at = 'status', 'vetted_until', 'vet_fence'
+local open = {['NEW'] = true}
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'vetted_by', ARGV[1], 'vet_fence', fence, 'vetted_until', ends_then
--- revision_column = false
 -- attempts_column = false
 
 -- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
@@ -1738,19 +1738,19 @@ return acquire()
 -- claim.one
 -- given_now = ARGV[3]
 -- lease = 60.0
--- index = 'podcasts/vet'
 -- row_prefix = 'podcasts:'
+-- revision_column = false
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/vet'
 -- seen_holder = seen[4]
 -- looked_at = 'status', 'vetted_until', 'vet_fence', 'vetted_by'
 local open = {['NEW'] = true}
--- stream_key = nil
 -- lease_end = columns_end
 -- next_fence = columns_fence
 -- claim_fields = 'vetted_by', ARGV[1], 'vet_fence', fence, 'vetted_until', ends_then
--- revision_column = false
 -- attempts_column = false
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
@@ -1856,15 +1856,15 @@ return one()
 -- claim.renew
 -- given_now = ARGV[2]
 -- lease = 60.0
--- index = 'podcasts/vet'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/vet'
 -- seen_holder = seen[4]
 -- looked_at = 'status', 'vetted_until', 'vet_fence', 'vetted_by'
 local held = {['NEW'] = true}
--- stream_key = nil
 -- renew_fields = 'vetted_until', ends_then
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1913,18 +1913,18 @@ return renew()
 -- fail vet: claim.give_back
 -- claim.give_back
 -- given_now = ARGV[2]
--- index = 'podcasts/vet'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/vet'
 -- seen_holder = seen[4]
 -- seen_revision = false
 -- looked_at = 'status', 'vetted_until', 'vet_fence', 'vetted_by'
 local held = {['NEW'] = true}
--- stream_key = nil
 -- next_fence = columns_fence
 -- back_fields = 'vet_fence', fence
 -- cleared = 'vetted_by', 'vetted_until'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 1
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1997,18 +1997,18 @@ return give_back()
 -- release vet: claim.give_back
 -- claim.give_back
 -- given_now = false
--- index = 'podcasts/vet'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/vet'
 -- seen_holder = seen[4]
 -- seen_revision = false
 -- looked_at = 'status', 'vetted_until', 'vet_fence', 'vetted_by'
 local held = {['NEW'] = true}
--- stream_key = nil
 -- next_fence = columns_fence
 -- back_fields = 'vet_fence', fence
 -- cleared = 'vetted_by', 'vetted_until'
 -- other_keys = 1
--- keys_of_a_row = 1
 -- first_value = 0
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -2082,8 +2082,8 @@ return give_back()
 -- move
 -- given_fence = ARGV[1]
 -- given_change = ARGV[2]
--- index = 'podcasts/vet'
 -- row_prefix = 'podcasts:'
+-- index = 'podcasts/vet'
 local sources = {['BUSY'] = true, ['NEW'] = true}
 -- looked_at = 'status', 'vet_fence'
 -- seen_fence = found[2]
@@ -2150,8 +2150,8 @@ return move_one()
 -- move
 -- given_now = false
 -- given_change = ARGV[1]
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- index = 'podcasts/send'
 -- ends_claims = true
 -- ended_columns = 'sending_at', 'vetted_by', 'vetted_until'
 local ended_markers = {['ai_error'] = 'PROCESSING:AI_DESC:'}
@@ -2238,9 +2238,7 @@ local function decide(row, stream, i)
   end_claims(row, found)
   write(row, i, after)
   leave(row, string.sub(row, #'podcasts:' + 1))
-  if true then
-    return {before, after, found[2] or (found[3] and string.sub(found[3], 1, 19) == 'PROCESSING:AI_DESC:' and found[3]) or found[4] or false}
-  end
+  if true then return {before, after, found[2] or (found[3] and string.sub(found[3], 1, 19) == 'PROCESSING:AI_DESC:' and found[3]) or found[4] or false} end
   return after and {before, after} or before
 end
 
@@ -2253,8 +2251,10 @@ return move_one()
 -- ready many by key: move
 -- move
 -- given_now = false
--- index = 'podcasts/send'
 -- row_prefix = 'podcasts:'
+-- stream_key = nil
+-- keys_of_a_row = 1
+-- index = 'podcasts/send'
 -- ends_claims = true
 -- ended_columns = 'sending_at', 'vetted_by', 'vetted_until'
 local ended_markers = {['ai_error'] = 'PROCESSING:AI_DESC:'}
@@ -2265,8 +2265,6 @@ local sources = {['BUSY'] = true, ['NEW'] = true}
 -- seen_revision = false
 -- move_fields = 'status', 'READY'
 -- fenced_off = found[2] or (found[3] and string.sub(found[3], 1, 19) == 'PROCESSING:AI_DESC:' and found[3]) or found[4] or false
--- keys_of_a_row = 1
--- stream_key = nil
 -- leases = 0
 
 local rows = (#KEYS - 0) / 1
@@ -2335,9 +2333,7 @@ local function decide(row, stream, i)
   end_claims(row, found)
   redis.call('HSET', row, 'status', 'READY')
   leave(row, string.sub(row, #'podcasts:' + 1))
-  if true then
-    return {before, after, found[2] or (found[3] and string.sub(found[3], 1, 19) == 'PROCESSING:AI_DESC:' and found[3]) or found[4] or false}
-  end
+  if true then return {before, after, found[2] or (found[3] and string.sub(found[3], 1, 19) == 'PROCESSING:AI_DESC:' and found[3]) or found[4] or false} end
   return after and {before, after} or before
 end
 
@@ -2360,8 +2356,8 @@ return move_many()
 -- offset = ARGV[1]
 -- page = 500
 -- lease = 3600.0
--- index = 'podcasts/describe'
 -- row_prefix = 'podcasts:'
+-- index = 'podcasts/describe'
 -- seen_holder = false
 -- seen_attempts = false
 -- looked_at = 'status', 'ai_error', 'ai_error'

@@ -33,7 +33,7 @@ FROM "commands" AS t
 WHERE t."cmd_id" = ?
 
 -- move.who
-SELECT key, after, revision, actor
+SELECT after, revision, actor
 FROM "raceproof_history"
 WHERE lifecycle = 'Command'
   AND key = ?

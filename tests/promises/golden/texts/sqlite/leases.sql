@@ -45,7 +45,7 @@ WHERE t.name = ?
   AND t.holder = ?
   AND t.epoch = ?
   AND t.until IS NOT NULL
-RETURNING epoch
+RETURNING epoch, FALSE
 
 -- keep leading at a given time: lease.renew, lease.look
 -- lease.renew
@@ -56,7 +56,7 @@ WHERE t.name = ?
   AND t.holder = ?
   AND t.epoch = ?
   AND t.until IS NOT NULL
-RETURNING epoch
+RETURNING epoch, FALSE
 
 -- lease.look
 SELECT t.holder, t.epoch, t.until, t.until > ? AND NOT (t.until > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t.epoch > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)
@@ -111,6 +111,6 @@ SET until = NULL
 WHERE t.name = ?
   AND t.holder = ?
   AND t.epoch = ?
-RETURNING epoch
+RETURNING epoch, FALSE
 
 -- step down at a given time: lease.release, lease.look

@@ -182,7 +182,7 @@ WHERE t."shop" = ? AND
       t."number" = ?
 
 -- move.who
-SELECT key, after, revision, actor
+SELECT after, revision, actor
 FROM "shop"."parcel_history"
 WHERE lifecycle = 'Parcel'
   AND key = ?

@@ -97,8 +97,8 @@ WHERE t."delivered_at" IS NULL
 ORDER BY t."delivering_at"
 LIMIT ?
 
--- uncertain deliveries of a picture: delivery.list
--- delivery.list
+-- uncertain deliveries of a picture: delivery.uncertain
+-- delivery.uncertain
 SELECT CASE WHEN t."delivered_at" IS NOT NULL THEN 'delivered' WHEN (strftime('%Y-%m-%d %H:%M:%f', t."delivering_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."delivering_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) THEN 'uncertain' WHEN t."delivering_at" IS NOT NULL THEN 'sending' ELSE 'ready' END, NULL, t."delivering_at", NULL, NULL, t."job_id"
 FROM "jobs" AS t
 WHERE t."delivered_at" IS NULL
@@ -233,8 +233,8 @@ WHERE t."receipt_sent_at" IS NULL
 ORDER BY t."receipt_sending_at"
 LIMIT ?
 
--- uncertain deliveries of a receipt: delivery.list
--- delivery.list
+-- uncertain deliveries of a receipt: delivery.uncertain
+-- delivery.uncertain
 SELECT CASE WHEN t."receipt_sent_at" IS NOT NULL THEN 'delivered' WHEN COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE) THEN 'uncertain' WHEN t."receipt_state" IS NOT NULL THEN t."receipt_state" WHEN (strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) THEN 'uncertain' WHEN t."receipt_sending_at" IS NOT NULL THEN 'sending' ELSE 'ready' END, t."receipt_by", t."receipt_sending_at", t."receipt_tries", t."receipt_error", t."job_id"
 FROM "jobs" AS t
 WHERE t."receipt_sent_at" IS NULL
