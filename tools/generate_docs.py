@@ -39,7 +39,7 @@ from raceproof.programs import Programs
 from raceproof.schema import Dialect, backfill
 from raceproof.schema import ddl as ddl_of
 from raceproof.testing.packs import PACKS
-from tools import mutate
+from tools import core_page, mutate
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -371,6 +371,7 @@ def packs(promise: str) -> str:
 KINDS: dict[str, Callable[..., str]] = {
     "bench": bench,
     "cli": cli,
+    "core": core_page.page,
     "ddl": ddl,
     "diagram": diagram,
     "example": example,

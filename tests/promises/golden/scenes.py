@@ -199,7 +199,7 @@ def pictures(db: Any, put: Put) -> Scene:
             put("jobs", job_id=f"{delivery.name}{number}", status="DONE", made_at=number, attempts=0)
         yield from _of_delivery(db, delivery)
     yield (
-        "reserve the turn of a receipt",
+        "reserve the permit of a receipt",
         lambda: db.begin_delivery(receipt, "receipt4", by="ann", reserve=True, now=NOON),
     )
 
@@ -211,13 +211,13 @@ def _of_delivery(db: Any, delivery: Any) -> Scene:
     def take() -> None:
         permits.extend(db.begin_delivery(delivery, f"{name}{number}", by="ann", now=NOON) for number in range(4))
 
-    yield f"take the turn of a {name}", take
+    yield f"begin a {name}", take
     yield (
-        f"take the turn of a {name} by the store's clock, returning",
+        f"begin a {name} by the store's clock, returning",
         lambda: db.begin_delivery(delivery, f"{name}5", by="ann", returning=["made_at"]),
     )
-    yield f"no turn of a {name}", lambda: db.begin_delivery(delivery, f"{name}0", by="bob", now=NOON)
-    yield f"no {name}", lambda: db.begin_delivery(delivery, "none", by="bob")
+    yield f"begin a {name}, refused", lambda: db.begin_delivery(delivery, f"{name}0", by="bob", now=NOON)
+    yield f"begin a {name}, missing", lambda: db.begin_delivery(delivery, "none", by="bob")
     yield f"sending a {name}", lambda: db.sending(permits[0], now=after(1))
     yield f"delivered a {name}", lambda: db.delivered(permits[0], now=after(2))
     yield f"delivered a {name} by the store's clock", lambda: db.delivered(permits[1])
@@ -247,18 +247,18 @@ def attempts(db: Any, put: Put) -> Scene:
 def leases(db: Any, put: Put) -> Scene:
     """One holder at a time."""
     held: list[Any] = []
-    yield "lead", lambda: held.append(db.acquire_lease(bot, "ann", now=NOON))
-    yield "lead by the store's clock", lambda: held.append(db.acquire_lease(bot, "ann"))
-    yield "lead, refused", lambda: db.acquire_lease(bot, "bob")
-    yield "keep leading", lambda: db.renew_lease(held[-1])
-    yield "keep leading at a given time", lambda: db.renew_lease(held[0], now=after(1))
-    yield "led by", lambda: db.lease_holder(bot)
+    yield "acquire a lease", lambda: held.append(db.acquire_lease(bot, "ann", now=NOON))
+    yield "acquire a lease by the store's clock", lambda: held.append(db.acquire_lease(bot, "ann"))
+    yield "acquire a lease, refused", lambda: db.acquire_lease(bot, "bob")
+    yield "renew a lease", lambda: db.renew_lease(held[-1])
+    yield "renew a lease at a given time", lambda: db.renew_lease(held[0], now=after(1))
+    yield "lease holder", lambda: db.lease_holder(bot)
     guard = db.lease_guard(held[-1])
     put("jobs", job_id="led", status="RUNNING", made_at=1, attempts=0)
     yield "a move guarded by the epoch", lambda: db.move(Job.finish, "led", where=guard)
     yield "a claim guarded by the epoch", lambda: db.claim(Job.work, 1, where=guard)
-    yield "step down", lambda: db.release_lease(held[-1])
-    yield "step down at a given time", lambda: db.release_lease(held[0], now=after(1))
+    yield "release a lease", lambda: db.release_lease(held[-1])
+    yield "release a lease at a given time", lambda: db.release_lease(held[0], now=after(1))
 
 
 def events(db: Any, put: Put) -> Scene:

@@ -1,9 +1,9 @@
--- lead: lease.acquire
--- lead by the store's clock: lease.acquire
--- lead, refused: lease.acquire, lease.look
--- keep leading: lease.renew
--- keep leading at a given time: lease.renew, lease.look
--- led by: lease.look
+-- acquire a lease: lease.acquire
+-- acquire a lease by the store's clock: lease.acquire
+-- acquire a lease, refused: lease.acquire, lease.look
+-- renew a lease: lease.renew
+-- renew a lease at a given time: lease.renew, lease.look
+-- lease holder: lease.look
 -- a move guarded by the epoch: move.one
 -- move.one
 WITH cur AS MATERIALIZED (
@@ -63,5 +63,5 @@ SELECT rp_fence, rp_attempts, rp_before, rp_key_0
 FROM changed
 ORDER BY rp_order_0
 
--- step down: lease.release
--- step down at a given time: lease.release, lease.look
+-- release a lease: lease.release
+-- release a lease at a given time: lease.release, lease.look

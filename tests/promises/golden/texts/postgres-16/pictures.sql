@@ -1,7 +1,7 @@
--- take the turn of a picture: delivery.take ×4
--- take the turn of a picture by the store's clock, returning: delivery.take
--- no turn of a picture: delivery.take
--- no picture: delivery.take
+-- begin a picture: delivery.take ×4
+-- begin a picture by the store's clock, returning: delivery.take
+-- begin a picture, refused: delivery.take
+-- begin a picture, missing: delivery.take
 -- sending a picture: delivery.mark
 -- delivered a picture: delivery.mark
 -- delivered a picture by the store's clock: delivery.mark
@@ -11,10 +11,10 @@
 -- a picture did not arrive: delivery.resolve, delivery.look
 -- deliveries of a picture: delivery.list
 -- uncertain deliveries of a picture: delivery.uncertain
--- take the turn of a receipt: delivery.take ×4
--- take the turn of a receipt by the store's clock, returning: delivery.take
--- no turn of a receipt: delivery.take
--- no receipt: delivery.take
+-- begin a receipt: delivery.take ×4
+-- begin a receipt by the store's clock, returning: delivery.take
+-- begin a receipt, refused: delivery.take
+-- begin a receipt, missing: delivery.take
 -- sending a receipt: delivery.mark
 -- delivered a receipt: delivery.mark
 -- delivered a receipt by the store's clock: delivery.mark
@@ -24,4 +24,4 @@
 -- a receipt did not arrive: delivery.resolve, delivery.look
 -- deliveries of a receipt: delivery.list
 -- uncertain deliveries of a receipt: delivery.uncertain
--- reserve the turn of a receipt: delivery.take
+-- reserve the permit of a receipt: delivery.take

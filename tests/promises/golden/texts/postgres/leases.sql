@@ -1,4 +1,4 @@
--- lead: lease.acquire
+-- acquire a lease: lease.acquire
 -- lease.acquire
 INSERT INTO "raceproof_lease" AS t (name, holder, epoch, until, since, session)
 VALUES ($1, $2, (extract(epoch FROM $3::timestamptz) * 1000000)::bigint, $3::timestamptz + make_interval(secs => $4::float8), $3::timestamptz, $5)
@@ -14,7 +14,7 @@ WHERE t.until IS NULL
    OR (t.session AND $6)
 RETURNING epoch, epoch <> (extract(epoch FROM $3::timestamptz) * 1000000)::bigint
 
--- lead by the store's clock: lease.acquire
+-- acquire a lease by the store's clock: lease.acquire
 -- lease.acquire
 INSERT INTO "raceproof_lease" AS t (name, holder, epoch, until, since, session)
 VALUES ($1, $2, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, statement_timestamp() + make_interval(secs => $3::float8), statement_timestamp(), $4)
@@ -30,14 +30,14 @@ WHERE t.until IS NULL
    OR (t.session AND $5)
 RETURNING epoch, epoch <> (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
 
--- lead, refused: lease.acquire, lease.look
+-- acquire a lease, refused: lease.acquire, lease.look
 -- lease.look
 SELECT t.holder, t.epoch, t.until, t.until > statement_timestamp() AND NOT (t.until > statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8) AND t.epoch > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)
 FROM "raceproof_lease" AS t
 WHERE t.name = $2
 FOR KEY SHARE OF t
 
--- keep leading: lease.renew
+-- renew a lease: lease.renew
 -- lease.renew
 UPDATE "raceproof_lease" AS t
 SET until = statement_timestamp() + make_interval(secs => $1::float8),
@@ -48,7 +48,7 @@ WHERE t.name = $3
   AND t.until IS NOT NULL
 RETURNING epoch, FALSE
 
--- keep leading at a given time: lease.renew, lease.look
+-- renew a lease at a given time: lease.renew, lease.look
 -- lease.renew
 UPDATE "raceproof_lease" AS t
 SET until = $1::timestamptz + make_interval(secs => $2::float8),
@@ -65,7 +65,7 @@ FROM "raceproof_lease" AS t
 WHERE t.name = $3
 FOR KEY SHARE OF t
 
--- led by: lease.look
+-- lease holder: lease.look
 -- lease.look
 SELECT t.holder, t.epoch, t.until, t.until > statement_timestamp() AND NOT (t.until > statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8) AND t.epoch > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)
 FROM "raceproof_lease" AS t
@@ -142,7 +142,7 @@ WITH cur AS MATERIALIZED (
 SELECT rp_attempts, rp_key_0
 FROM changed
 
--- step down: lease.release
+-- release a lease: lease.release
 -- lease.release
 UPDATE "raceproof_lease" AS t
 SET until = NULL
@@ -151,4 +151,4 @@ WHERE t.name = $1
   AND t.epoch = $3
 RETURNING epoch, FALSE
 
--- step down at a given time: lease.release, lease.look
+-- release a lease at a given time: lease.release, lease.look

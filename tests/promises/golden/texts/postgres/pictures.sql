@@ -1,4 +1,4 @@
--- take the turn of a picture: delivery.take ×4
+-- begin a picture: delivery.take ×4
 -- delivery.take
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, CASE WHEN t."delivered_at" IS NOT NULL THEN 'delivered' WHEN (t."delivering_at" + make_interval(secs => $1::float8) <= $2::timestamptz OR t."delivering_at" > $2::timestamptz + make_interval(secs => $1::float8)) THEN 'uncertain' WHEN t."delivering_at" IS NOT NULL THEN 'sending' ELSE 'ready' END AS rp_state, NULL AS rp_holder, t."delivering_at" AS rp_since,
@@ -18,7 +18,7 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_state, cur.rp_holder, cur.rp_since, cur.rp_doubt, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- take the turn of a picture by the store's clock, returning: delivery.take
+-- begin a picture by the store's clock, returning: delivery.take
 -- delivery.take
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, CASE WHEN t."delivered_at" IS NOT NULL THEN 'delivered' WHEN (t."delivering_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."delivering_at" > statement_timestamp() + make_interval(secs => $1::float8)) THEN 'uncertain' WHEN t."delivering_at" IS NOT NULL THEN 'sending' ELSE 'ready' END AS rp_state, NULL AS rp_holder, t."delivering_at" AS rp_since,
@@ -38,8 +38,8 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_state, cur.rp_holder, cur.rp_since, cur.rp_doubt, changed.rp_fence, changed.rp_attempts, changed."made_at"
 FROM cur LEFT JOIN changed ON TRUE
 
--- no turn of a picture: delivery.take
--- no picture: delivery.take
+-- begin a picture, refused: delivery.take
+-- begin a picture, missing: delivery.take
 -- delivery.take
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, CASE WHEN t."delivered_at" IS NOT NULL THEN 'delivered' WHEN (t."delivering_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."delivering_at" > statement_timestamp() + make_interval(secs => $1::float8)) THEN 'uncertain' WHEN t."delivering_at" IS NOT NULL THEN 'sending' ELSE 'ready' END AS rp_state, NULL AS rp_holder, t."delivering_at" AS rp_since,
@@ -142,7 +142,7 @@ WHERE t."delivered_at" IS NULL
 ORDER BY t."delivering_at"
 LIMIT $2
 
--- take the turn of a receipt: delivery.take ×4
+-- begin a receipt: delivery.take ×4
 -- delivery.take
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, CASE WHEN t."receipt_sent_at" IS NOT NULL THEN 'delivered' WHEN COALESCE(t."receipt_state" = 'uncertain' OR ((t."receipt_sending_at" + make_interval(secs => $1::float8) <= $2::timestamptz OR t."receipt_sending_at" > $2::timestamptz + make_interval(secs => $1::float8)) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE) THEN 'uncertain' WHEN t."receipt_state" IS NOT NULL THEN t."receipt_state" WHEN (t."receipt_sending_at" + make_interval(secs => $1::float8) <= $2::timestamptz OR t."receipt_sending_at" > $2::timestamptz + make_interval(secs => $1::float8)) THEN 'uncertain' WHEN t."receipt_sending_at" IS NOT NULL THEN 'sending' ELSE 'ready' END AS rp_state, t."receipt_by" AS rp_holder, t."receipt_sending_at" AS rp_since,
@@ -165,7 +165,7 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_state, cur.rp_holder, cur.rp_since, cur.rp_doubt, changed.rp_fence, changed.rp_attempts
 FROM cur LEFT JOIN changed ON TRUE
 
--- take the turn of a receipt by the store's clock, returning: delivery.take
+-- begin a receipt by the store's clock, returning: delivery.take
 -- delivery.take
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, CASE WHEN t."receipt_sent_at" IS NOT NULL THEN 'delivered' WHEN COALESCE(t."receipt_state" = 'uncertain' OR ((t."receipt_sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."receipt_sending_at" > statement_timestamp() + make_interval(secs => $1::float8)) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE) THEN 'uncertain' WHEN t."receipt_state" IS NOT NULL THEN t."receipt_state" WHEN (t."receipt_sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."receipt_sending_at" > statement_timestamp() + make_interval(secs => $1::float8)) THEN 'uncertain' WHEN t."receipt_sending_at" IS NOT NULL THEN 'sending' ELSE 'ready' END AS rp_state, t."receipt_by" AS rp_holder, t."receipt_sending_at" AS rp_since,
@@ -188,8 +188,8 @@ WITH cur AS MATERIALIZED (
 SELECT cur.rp_state, cur.rp_holder, cur.rp_since, cur.rp_doubt, changed.rp_fence, changed.rp_attempts, changed."made_at"
 FROM cur LEFT JOIN changed ON TRUE
 
--- no turn of a receipt: delivery.take
--- no receipt: delivery.take
+-- begin a receipt, refused: delivery.take
+-- begin a receipt, missing: delivery.take
 -- delivery.take
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, CASE WHEN t."receipt_sent_at" IS NOT NULL THEN 'delivered' WHEN COALESCE(t."receipt_state" = 'uncertain' OR ((t."receipt_sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."receipt_sending_at" > statement_timestamp() + make_interval(secs => $1::float8)) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE) THEN 'uncertain' WHEN t."receipt_state" IS NOT NULL THEN t."receipt_state" WHEN (t."receipt_sending_at" + make_interval(secs => $1::float8) <= statement_timestamp() OR t."receipt_sending_at" > statement_timestamp() + make_interval(secs => $1::float8)) THEN 'uncertain' WHEN t."receipt_sending_at" IS NOT NULL THEN 'sending' ELSE 'ready' END AS rp_state, t."receipt_by" AS rp_holder, t."receipt_sending_at" AS rp_since,
@@ -316,4 +316,4 @@ WHERE t."receipt_sent_at" IS NULL
 ORDER BY t."receipt_sending_at"
 LIMIT $2
 
--- reserve the turn of a receipt: delivery.take
+-- reserve the permit of a receipt: delivery.take

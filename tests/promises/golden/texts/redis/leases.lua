@@ -1,4 +1,4 @@
--- lead: lease.acquire
+-- acquire a lease: lease.acquire
 -- lease.acquire
 -- given_now = ARGV[4]
 -- by = ARGV[1]
@@ -61,7 +61,7 @@ end
 
 return acquire()
 
--- lead by the store's clock: lease.acquire
+-- acquire a lease by the store's clock: lease.acquire
 -- lease.acquire
 -- given_now = false
 -- by = ARGV[1]
@@ -124,8 +124,8 @@ end
 
 return acquire()
 
--- lead, refused: lease.acquire
--- keep leading: lease.renew
+-- acquire a lease, refused: lease.acquire
+-- renew a lease: lease.renew
 -- lease.renew
 -- given_now = false
 -- by = ARGV[1]
@@ -168,7 +168,7 @@ end
 
 return renew()
 
--- keep leading at a given time: lease.renew
+-- renew a lease at a given time: lease.renew
 -- lease.renew
 -- given_now = ARGV[4]
 -- by = ARGV[1]
@@ -211,7 +211,7 @@ end
 
 return renew()
 
--- led by: lease.look
+-- lease holder: lease.look
 -- lease.look
 -- given_now = false
 -- lease = ARGV[2]
@@ -745,7 +745,7 @@ end
 
 return dead_letter()
 
--- step down: lease.release
+-- release a lease: lease.release
 -- lease.release
 -- given_now = false
 -- by = ARGV[1]
@@ -787,7 +787,7 @@ end
 
 return release()
 
--- step down at a given time: lease.release
+-- release a lease at a given time: lease.release
 -- lease.release
 -- given_now = ARGV[4]
 -- by = ARGV[1]

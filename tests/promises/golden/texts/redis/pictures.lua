@@ -1,4 +1,4 @@
--- take the turn of a picture: delivery.take ×4
+-- begin a picture: delivery.take ×4
 -- delivery.take
 -- given_now = ARGV[1]
 -- seen_state = false
@@ -60,7 +60,7 @@ end
 
 return take()
 
--- take the turn of a picture by the store's clock, returning: delivery.take
+-- begin a picture by the store's clock, returning: delivery.take
 -- delivery.take
 -- given_now = false
 -- seen_state = false
@@ -125,8 +125,8 @@ end
 
 return take()
 
--- no turn of a picture: delivery.take
--- no picture: delivery.take
+-- begin a picture, refused: delivery.take
+-- begin a picture, missing: delivery.take
 -- delivery.take
 -- given_now = false
 -- seen_state = false
@@ -541,7 +541,7 @@ end
 
 return resolve()
 
--- take the turn of a receipt: delivery.take ×4
+-- begin a receipt: delivery.take ×4
 -- delivery.take
 -- given_now = ARGV[2]
 -- seen_state = seen[3]
@@ -608,7 +608,7 @@ end
 
 return take()
 
--- take the turn of a receipt by the store's clock, returning: delivery.take
+-- begin a receipt by the store's clock, returning: delivery.take
 -- delivery.take
 -- given_now = false
 -- seen_state = seen[3]
@@ -678,8 +678,8 @@ end
 
 return take()
 
--- no turn of a receipt: delivery.take
--- no receipt: delivery.take
+-- begin a receipt, refused: delivery.take
+-- begin a receipt, missing: delivery.take
 -- delivery.take
 -- given_now = false
 -- seen_state = seen[3]
@@ -1196,7 +1196,7 @@ end
 
 return resolve()
 
--- reserve the turn of a receipt: delivery.take
+-- reserve the permit of a receipt: delivery.take
 -- delivery.take
 -- given_now = ARGV[2]
 -- seen_state = seen[3]

@@ -1,4 +1,4 @@
--- lead: lease.acquire
+-- acquire a lease: lease.acquire
 -- lease.acquire
 INSERT INTO "raceproof_lease" AS t (name, holder, epoch, until, since, session)
 VALUES (?, ?, CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000, strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), ?, ?)
@@ -14,7 +14,7 @@ WHERE t.until IS NULL
    OR (t.session AND ?)
 RETURNING epoch, epoch <> CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000
 
--- lead by the store's clock: lease.acquire
+-- acquire a lease by the store's clock: lease.acquire
 -- lease.acquire
 INSERT INTO "raceproof_lease" AS t (name, holder, epoch, until, since, session)
 VALUES (?, ?, CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000, strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), strftime('%Y-%m-%d %H:%M:%f', 'now'), ?)
@@ -30,13 +30,13 @@ WHERE t.until IS NULL
    OR (t.session AND ?)
 RETURNING epoch, epoch <> CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000
 
--- lead, refused: lease.acquire, lease.look
+-- acquire a lease, refused: lease.acquire, lease.look
 -- lease.look
 SELECT t.holder, t.epoch, t.until, t.until > strftime('%Y-%m-%d %H:%M:%f', 'now') AND NOT (t.until > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t.epoch > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)
 FROM "raceproof_lease" AS t
 WHERE t.name = ?
 
--- keep leading: lease.renew
+-- renew a lease: lease.renew
 -- lease.renew
 UPDATE "raceproof_lease" AS t
 SET until = strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)),
@@ -47,7 +47,7 @@ WHERE t.name = ?
   AND t.until IS NOT NULL
 RETURNING epoch, FALSE
 
--- keep leading at a given time: lease.renew, lease.look
+-- renew a lease at a given time: lease.renew, lease.look
 -- lease.renew
 UPDATE "raceproof_lease" AS t
 SET until = strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)),
@@ -63,7 +63,7 @@ SELECT t.holder, t.epoch, t.until, t.until > ? AND NOT (t.until > strftime('%Y-%
 FROM "raceproof_lease" AS t
 WHERE t.name = ?
 
--- led by: lease.look
+-- lease holder: lease.look
 -- a move guarded by the epoch: begin, move.held, move.write, commit
 -- move.held
 SELECT CAST(t."claimed_by" AS text)
@@ -104,7 +104,7 @@ WHERE t."status" IN ('QUEUED', 'RUNNING')
 ORDER BY t."made_at"
 LIMIT ?
 
--- step down: lease.release
+-- release a lease: lease.release
 -- lease.release
 UPDATE "raceproof_lease" AS t
 SET until = NULL
@@ -113,4 +113,4 @@ WHERE t.name = ?
   AND t.epoch = ?
 RETURNING epoch, FALSE
 
--- step down at a given time: lease.release, lease.look
+-- release a lease at a given time: lease.release, lease.look

@@ -1,4 +1,4 @@
--- take the turn of a picture: begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit
+-- begin a picture: begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit
 -- delivery.look
 SELECT CASE WHEN t."delivered_at" IS NOT NULL THEN 'delivered' WHEN (strftime('%Y-%m-%d %H:%M:%f', t."delivering_at", printf('%+.3f seconds', ?)) <= ? OR t."delivering_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))) THEN 'uncertain' WHEN t."delivering_at" IS NOT NULL THEN 'sending' ELSE 'ready' END, NULL, t."delivering_at", (t."delivered_at" IS NULL AND (t."delivering_at" IS NULL OR (strftime('%Y-%m-%d %H:%M:%f', t."delivering_at", printf('%+.3f seconds', ?)) <= ? OR t."delivering_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)))) AND TRUE) IS TRUE, COALESCE(t."delivering_at" IS NOT NULL AND (strftime('%Y-%m-%d %H:%M:%f', t."delivering_at", printf('%+.3f seconds', ?)) <= ? OR t."delivering_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))), FALSE)
 FROM "jobs" AS t
@@ -13,7 +13,7 @@ WHERE t."job_id" = ?
   AND TRUE
 RETURNING +`delivering_at`, NULL
 
--- take the turn of a picture by the store's clock, returning: begin, delivery.look, delivery.take, commit
+-- begin a picture by the store's clock, returning: begin, delivery.look, delivery.take, commit
 -- delivery.look
 SELECT CASE WHEN t."delivered_at" IS NOT NULL THEN 'delivered' WHEN (strftime('%Y-%m-%d %H:%M:%f', t."delivering_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."delivering_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) THEN 'uncertain' WHEN t."delivering_at" IS NOT NULL THEN 'sending' ELSE 'ready' END, NULL, t."delivering_at", (t."delivered_at" IS NULL AND (t."delivering_at" IS NULL OR (strftime('%Y-%m-%d %H:%M:%f', t."delivering_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."delivering_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)))) AND TRUE) IS TRUE, COALESCE(t."delivering_at" IS NOT NULL AND (strftime('%Y-%m-%d %H:%M:%f', t."delivering_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."delivering_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))), FALSE)
 FROM "jobs" AS t
@@ -28,8 +28,8 @@ WHERE t."job_id" = ?
   AND TRUE
 RETURNING +`delivering_at`, NULL, `made_at`
 
--- no turn of a picture: begin, delivery.look, commit
--- no picture: begin, delivery.look, commit
+-- begin a picture, refused: begin, delivery.look, commit
+-- begin a picture, missing: begin, delivery.look, commit
 -- sending a picture: delivery.mark
 -- delivery.mark
 UPDATE "jobs" AS t
@@ -107,7 +107,7 @@ WHERE t."delivered_at" IS NULL
 ORDER BY t."delivering_at"
 LIMIT ?
 
--- take the turn of a receipt: begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit
+-- begin a receipt: begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit, begin, delivery.look, delivery.take, commit
 -- delivery.look
 SELECT CASE WHEN t."receipt_sent_at" IS NOT NULL THEN 'delivered' WHEN COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= ? OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE) THEN 'uncertain' WHEN t."receipt_state" IS NOT NULL THEN t."receipt_state" WHEN (strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= ? OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))) THEN 'uncertain' WHEN t."receipt_sending_at" IS NOT NULL THEN 'sending' ELSE 'ready' END, t."receipt_by", t."receipt_sending_at", (t."receipt_sent_at" IS NULL AND (t."receipt_sending_at" IS NULL OR (strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= ? OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))) OR t."receipt_state" = 'uncertain') AND NOT COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= ? OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE)) IS TRUE, COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= ? OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE)
 FROM "jobs" AS t
@@ -125,7 +125,7 @@ WHERE t."job_id" = ?
   AND NOT COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= ? OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE)
 RETURNING +`receipt_sending_at`, `receipt_tries`
 
--- take the turn of a receipt by the store's clock, returning: begin, delivery.look, delivery.take, commit
+-- begin a receipt by the store's clock, returning: begin, delivery.look, delivery.take, commit
 -- delivery.look
 SELECT CASE WHEN t."receipt_sent_at" IS NOT NULL THEN 'delivered' WHEN COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE) THEN 'uncertain' WHEN t."receipt_state" IS NOT NULL THEN t."receipt_state" WHEN (strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) THEN 'uncertain' WHEN t."receipt_sending_at" IS NOT NULL THEN 'sending' ELSE 'ready' END, t."receipt_by", t."receipt_sending_at", (t."receipt_sent_at" IS NULL AND (t."receipt_sending_at" IS NULL OR (strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) OR t."receipt_state" = 'uncertain') AND NOT COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE)) IS TRUE, COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE)
 FROM "jobs" AS t
@@ -143,8 +143,8 @@ WHERE t."job_id" = ?
   AND NOT COALESCE(t."receipt_state" = 'uncertain' OR ((strftime('%Y-%m-%d %H:%M:%f', t."receipt_sending_at", printf('%+.3f seconds', ?)) <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR t."receipt_sending_at" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))) AND (t."receipt_state" IS NULL OR t."receipt_state" <> 'reserved')), FALSE)
 RETURNING +`receipt_sending_at`, `receipt_tries`, `made_at`
 
--- no turn of a receipt: begin, delivery.look, commit
--- no receipt: begin, delivery.look, commit
+-- begin a receipt, refused: begin, delivery.look, commit
+-- begin a receipt, missing: begin, delivery.look, commit
 -- sending a receipt: delivery.mark
 -- delivery.mark
 UPDATE "jobs" AS t
@@ -243,4 +243,4 @@ WHERE t."receipt_sent_at" IS NULL
 ORDER BY t."receipt_sending_at"
 LIMIT ?
 
--- reserve the turn of a receipt: begin, delivery.look, delivery.take, commit
+-- reserve the permit of a receipt: begin, delivery.look, delivery.take, commit
