@@ -1,8 +1,7 @@
 """Claims on a store: how a call becomes a program, and what both kinds of store offer of it."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
@@ -325,15 +324,6 @@ class AsyncClaims(ClaimPrograms["AsyncDriver"]):
     async def add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
         """Make rows that wait to be claimed, unless they are there."""
         await self.driver.run(self._add_waiting(claim, keys))
-
-    async def _wait_for_offers(self, claim: Claimable[Any], wake: Callable[[], None]) -> None:
-        """Call `wake` whenever rows are offered, until cancelled; where the store cannot tell, return at once."""
-        check_claimable(claim)
-        await self.driver.listen(claim, wake)
-
-    def _woken(self, claim: Claimable[Any], wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `wake` whenever rows are offered by this process, also where the store cannot tell."""
-        return self.driver.woken(claim, wake)
 
     async def claims(self, claim: Claimable[Any], limit: int = 100, now: datetime | None = None) -> list[HeldClaim]:
         """Who holds what, and until when; for people who look."""

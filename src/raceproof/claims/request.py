@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from raceproof.claims.answers import Claim, DeadLettered, GivenBack, Released, Renewal, Taken
 from raceproof.declare.claim_forms import TextMarker
-from raceproof.declare.predicate import Predicate, Where, predicates
+from raceproof.declare.predicate import NO_GUARDS, Predicate, Where, predicates
 from raceproof.declare.spec import Claimable, Move, check_seconds, is_seconds
 from raceproof.kernel.answers import Conflict, Lost, Missing, Unknown
 from raceproof.kernel.arguments import Returning, check_texts, returned_columns
@@ -108,7 +108,7 @@ def claim_request(
     by: str | None = None,
     tenant: Any = None,
     lease: float | None = None,
-    where: Where = (),
+    where: Where = NO_GUARDS,
     returning: Returning = None,
     now: datetime | None = None,
 ) -> ClaimRequest:
@@ -124,7 +124,7 @@ def claim_request(
     check_now(claim, now)
     check_texts(claim, (by,))
     names, row_type = ((), None) if returning is None else returned_columns(claim, returning)
-    guards = claim.where + (claim.move.where if claim.move else ()) + predicates(where)
+    guards = claim.where + (claim.move.where if claim.move else ()) + (() if where is NO_GUARDS else predicates(where))
     texts = tuple([predicate.text("") for predicate in guards]) if guards else ()
     shape = (claim, texts, names, now is not None)
     return ClaimRequest(

@@ -211,6 +211,10 @@ def sql(fragment: str, **parameters: Any) -> Fragment:
     return Fragment(fragment, dict(sorted(parameters.items())))
 
 
+NO_GUARDS: Where = ()
+"""What a call without guards passes; a comparison has no truth value, so it is compared by identity."""
+
+
 def predicates(where: Where) -> tuple[Predicate, ...]:
     """One predicate or several, always as a tuple."""
     if isinstance(where, str):

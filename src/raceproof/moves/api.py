@@ -61,9 +61,9 @@ class MovePrograms(Calls[D], Generic[D]):
         limit: int | None,
         returning: Any,
         options: MoveOptions,
-        late: bool = False,
+        only_unmoved: bool = False,
     ) -> Program[list[Answer[Any, Any]]]:
-        """The program behind `move_many`; of `late` ones alone, if that is all that is asked for, are answers made."""
+        """The program behind `move_many` and `finish_claims`."""
         if options.get("call") is not None:
             raise CallError(f"{move}: call= names one call of one row; use move for it")
         if returning is not None and not isinstance(returning, type | str):
@@ -80,7 +80,7 @@ class MovePrograms(Calls[D], Generic[D]):
                 if type(keys) is list and keys and type(keys[0]) is Claim and options.get("by") is None:
                     asked = request(move, keys[0], tenant=self.tenant, returning=returning, **options)
                     found = yield from self._many_claimed(asked, keys)
-                    if late and not events.subscribers:
+                    if only_unmoved and not events.subscribers:
                         return [answer for answer in found if answer is not None and not answer.won]
                     answers = _made(move, keys, found)
                     tenants = (one.tenant for one in keys)
@@ -96,7 +96,7 @@ class MovePrograms(Calls[D], Generic[D]):
             self._add_note(error, move, "many rows", kept)
             raise
         self.tell_all("move", answers, options.get("by"), started, tenants)
-        if late:
+        if only_unmoved:
             return [answer for answer in answers if not answer.won]
         return [asked.finished(answer) for answer in answers] if asked.returning else answers
 
@@ -215,6 +215,10 @@ class SyncMoves(MovePrograms["Driver"]):
         """
         return self.driver.run(self._many(move, keys, limit, returning, options))
 
+    def finish_claims(self, move: Move[S], claims: Keys) -> list[Answer[S, Any]]:
+        """Like `move_many` of claims, but answers only for the rows that this call did not move; usually none."""
+        return self.driver.run(self._many(move, claims, None, None, {}, only_unmoved=True))
+
     def read(self, lifecycle: Declared, key: Key) -> dict[str, Any] | None:
         """The row as it is now, or None."""
         return self.driver.run(reading.read(self.driver.programs.reading, spec_of(lifecycle), key, self.tenant))
@@ -269,9 +273,9 @@ class AsyncMoves(MovePrograms["AsyncDriver"]):
         """
         return await self.driver.run(self._many(move, keys, limit, returning, options))
 
-    async def _late(self, move: Move[S], claims: Keys) -> list[Answer[S, Any]]:
-        """Move many claimed rows like `move_many`, and answer for those alone that this call did not move."""
-        return await self.driver.run(self._many(move, claims, None, None, {}, late=True))
+    async def finish_claims(self, move: Move[S], claims: Keys) -> list[Answer[S, Any]]:
+        """Like `move_many` of claims, but answers only for the rows that this call did not move; usually none."""
+        return await self.driver.run(self._many(move, claims, None, None, {}, only_unmoved=True))
 
     async def read(self, lifecycle: Declared, key: Key) -> dict[str, Any] | None:
         """The row as it is now, or None."""

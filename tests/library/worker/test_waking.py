@@ -58,8 +58,8 @@ async def test_an_event_does_not_wake_the_worker_of_another_inbox(ground: Ground
     one, other = (Inbox(table=f"{jobs(ground).table}_{name}") for name in ("one", "other"))
     ground.inbox_table(other)
     with (
-        store._woken(one.work, lambda: woken.append("one")),
-        store._woken(other.work, lambda: woken.append("other")),
+        store.driver.woken(one.work, lambda: woken.append("one")),
+        store.driver.woken(other.work, lambda: woken.append("other")),
     ):
         await store.receive(other, Arrival("shop", "e-1", b"{}"))
     assert set(woken) == {"other"}

@@ -57,7 +57,7 @@ async def an_ear(server: Server) -> AsyncIterator[Ear]:
         claim = job.claims["work"]
         async with connect(server.url) as listener:
             ear = Ear(listener, ground.db.store, claim)  # type: ignore[arg-type]
-            listening = asyncio.create_task(listener._wait_for_offers(claim, ear.wake))
+            listening = asyncio.create_task(listener.driver.listen(claim, ear.wake))
             try:
                 async with asyncio.timeout(30):
                     yield ear

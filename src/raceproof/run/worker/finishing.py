@@ -134,7 +134,7 @@ class Finishing:
     async def _write_done(self, done: Done, again: bool = False) -> None:
         """Ends that set the same columns. If the store refuses some, they are found by halves, and have failed."""
         try:
-            unmoved = await self._db._late(self._finish, done)
+            unmoved = await self._db.finish_claims(self._finish, done)
         except Exception as error:
             first = next(iter(done))
             await self._find(first)

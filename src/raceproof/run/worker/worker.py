@@ -153,10 +153,10 @@ class Worker:
 
     async def _run(self) -> None:
         renewing = asyncio.create_task(self._keep_renewing())
-        listening = asyncio.create_task(self._db._wait_for_offers(self._claim, self.wake))
+        listening = asyncio.create_task(self._db.driver.listen(self._claim, self.wake))
         led = nullcontext() if self._leader is None else self._leader.woken(self._role_changed)
         try:
-            with self._db._woken(self._claim, self.wake), led:
+            with self._db.driver.woken(self._claim, self.wake), led:
                 await self._work()
         except asyncio.CancelledError:
             self.stop()
