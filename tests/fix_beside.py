@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from raceproof import bind
-from tests.promises.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.grounds import Caller, PostgresGround
 
 Rows = list[tuple[Any, ...]]
 

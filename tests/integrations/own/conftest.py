@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import PostgresGround
 from tests.fix_beside import postgres_beside
 from tests.integrations.own.fix_kinds import Case, open_case
-from tests.promises.contract.grounds import PostgresGround
 
 
 @pytest.fixture

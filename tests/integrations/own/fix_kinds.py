@@ -13,10 +13,10 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
+from raceproof.testing.contract.grounds import Caller, PostgresGround, SqlGround, SqliteGround
 from tests.integrations.own.fix_connections import Asyncpg, AsyncPsycopg, Own, Pooled, Psycopg, Sqlite
 from tests.integrations.own.fix_django import django_on_postgres, django_on_sqlite
 from tests.integrations.own.fix_sqlalchemy import AsyncSqlalchemy, Sqlalchemy
-from tests.promises.contract.grounds import Caller, PostgresGround, SqlGround, SqliteGround
 
 
 @dataclass

@@ -6,9 +6,9 @@ import pytest
 
 from raceproof import Moved, Refused, sql
 from raceproof.declare import Spec
+from raceproof.testing.contract.orders import orders
 from tests.fix_told import says_it_wrote_nothing, says_nothing_was_kept
 from tests.integrations.own.fix_kinds import ALONE, Case
-from tests.promises.contract.orders import orders
 
 pytestmark = pytest.mark.parametrize("case", ALONE, indirect=True)
 

@@ -9,10 +9,10 @@ import pytest
 
 from raceproof import Moved, SendPermit
 from raceproof.deliveries import DeliveryState
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.orders import orders
+from raceproof.testing.contract.pictures import pictures
 from tests.integrations.own.fix_kinds import Case
-from tests.promises.contract.noon import NOON, after
-from tests.promises.contract.orders import orders
-from tests.promises.contract.pictures import pictures
 
 KINDS = (
     "asyncpg",

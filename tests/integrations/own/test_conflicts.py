@@ -10,11 +10,11 @@ from raceproof import Conflict, Moved, Started
 from raceproof.declare import Spec
 from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.orders import orders
 from tests.ddl import script
 from tests.fix_waiting import until_blocked
 from tests.integrations.own.fix_kinds import POSTGRES_IN_TRANSACTION, Case
-from tests.promises.contract.orders import orders
-from tests.promises.contract.test_attempts import logins
 
 pytestmark = pytest.mark.parametrize("case", POSTGRES_IN_TRANSACTION, indirect=True)
 ONE_SNAPSHOT = pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])

@@ -6,8 +6,8 @@ import pytest
 
 from raceproof import connect
 from raceproof.kernel.errors import CallError
+from raceproof.testing.contract.orders import orders
 from tests.integrations.own.fix_kinds import POSTGRES_IN_TRANSACTION, Case
-from tests.promises.contract.orders import orders
 
 KINDS = (*POSTGRES_IN_TRANSACTION, "sqlalchemy-psycopg-AUTOCOMMIT")
 

@@ -17,9 +17,9 @@ from raceproof.moves.fast.postgres_ends import PostgresEnds
 from raceproof.moves.request import request
 from raceproof.moves.slots import values
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import PostgresGround, fresh_name
 from tests.ddl import script
 from tests.fix_beside import postgres_beside
-from tests.promises.contract.grounds import PostgresGround, fresh_name
 from tests.promises.faults.fix_cut import Faulty, open_faulty
 
 KIND = {"bigint": "number bigint", "uuid": "number uuid"}

@@ -9,8 +9,8 @@ import pytest
 from raceproof import Already, Moved, bind
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
-from tests.promises.contract.grounds import PostgresGround, fresh_name
-from tests.promises.contract.orders import orders
+from raceproof.testing.contract.grounds import PostgresGround, fresh_name
+from raceproof.testing.contract.orders import orders
 
 
 @pytest.fixture

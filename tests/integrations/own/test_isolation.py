@@ -10,9 +10,9 @@ import pytest
 
 from raceproof import Started, bind
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.attempts import logins
 from tests.fix_waiting import DEADLINE
 from tests.integrations.own.fix_kinds import ALONE, Case
-from tests.promises.contract.test_attempts import logins
 
 POSTGRES = [kind for kind in ALONE if "sqlite" not in kind]
 Rival = psycopg.Connection[Any]

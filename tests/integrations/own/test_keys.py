@@ -7,9 +7,9 @@ import pytest
 
 from raceproof import Lifecycle, Missing, Moved, Refused, column
 from raceproof.declare import Spec
+from raceproof.testing.contract.grounds import Caller, fresh_name
+from raceproof.testing.contract.orders import DECLARATION, orders
 from tests.integrations.own.fix_kinds import Case
-from tests.promises.contract.grounds import Caller, fresh_name
-from tests.promises.contract.orders import DECLARATION, orders
 
 POSTGRES = (
     "asyncpg",

@@ -8,9 +8,9 @@ import pytest
 
 from raceproof import bind, column
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import PostgresGround
+from raceproof.testing.contract.orders import orders
 from tests.fix_waiting import until_blocked
-from tests.promises.contract.grounds import PostgresGround
-from tests.promises.contract.orders import orders
 
 
 @pytest.mark.parametrize("by", ["keys", "predicate"])

@@ -9,10 +9,10 @@ import pytest
 
 from raceproof import AsyncStore, DeliveryRecorded, SendPermit, bind
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.jobs import jobs, put
+from raceproof.testing.contract.pictures import pictures
 from tests.fix_waiting import until_blocked
-from tests.promises.contract.grounds import Caller, PostgresGround
-from tests.promises.contract.jobs import jobs, put
-from tests.promises.contract.pictures import pictures
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])

@@ -6,9 +6,9 @@ import pytest
 
 from raceproof import Lifecycle, Moved, Refused, sql
 from raceproof.declare import Spec
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.orders import DECLARATION
 from tests.integrations.own.fix_kinds import Case
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.orders import DECLARATION
 
 STYLES = (
     "asyncpg",

@@ -8,9 +8,9 @@ import pytest
 
 from raceproof import Moved
 from raceproof.testing import PostgresServer, postgres
+from raceproof.testing.contract.jobs import jobs
+from raceproof.testing.contract.orders import orders
 from tests.integrations.own.fix_kinds import Case, open_case
-from tests.promises.contract.jobs import jobs
-from tests.promises.contract.orders import orders
 
 NOON = datetime(2030, 1, 2, 12, tzinfo=UTC)
 KINDS = (

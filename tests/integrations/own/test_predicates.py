@@ -6,8 +6,8 @@ import pytest
 
 from raceproof import Moved, Refused, column, sql
 from raceproof.declare import Spec
+from raceproof.testing.contract.orders import DECLARATION, orders
 from tests.integrations.own.fix_kinds import Case
-from tests.promises.contract.orders import DECLARATION, orders
 
 POSTGRES = ("asyncpg", "psycopg-autocommit", "sqlalchemy-psycopg", "sqlalchemy-asyncpg", "django-postgres")
 SQLITE = ("sqlite3", "sqlalchemy-sqlite", "sqlalchemy-aiosqlite", "django-sqlite")

@@ -6,11 +6,11 @@ import pytest
 
 from raceproof import Attempts, Claim, Inbox, Lease, LeaseGranted, Lost, SendPermit, Started
 from raceproof.inbox import Arrival
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.jobs import FORMS, jobs
+from raceproof.testing.contract.pictures import pictures
 from tests.integrations.own.fix_kinds import IN_TRANSACTION, Case
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.jobs import FORMS, jobs
-from tests.promises.contract.pictures import pictures
-from tests.promises.contract.test_attempts import logins
 
 pytestmark = pytest.mark.parametrize("case", IN_TRANSACTION, indirect=True)
 

@@ -6,8 +6,8 @@ from raceproof import bind
 from raceproof.declare import Spec
 from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
-from tests.promises.contract.grounds import Caller, PostgresGround
-from tests.promises.contract.orders import orders
+from raceproof.testing.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.orders import orders
 
 
 def prepared(ground: PostgresGround) -> Spec[str]:

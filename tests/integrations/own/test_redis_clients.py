@@ -14,9 +14,9 @@ from raceproof.inbox import Arrival
 from raceproof.kernel.errors import CallError
 from raceproof.kernel.statement import Rows, Statement
 from raceproof.testing import ValkeyServer
-from tests.promises.contract.grounds import Caller, RedisGround, fresh_name
-from tests.promises.contract.jobs import jobs
-from tests.promises.contract.orders import orders
+from raceproof.testing.contract.grounds import Caller, RedisGround, fresh_name
+from raceproof.testing.contract.jobs import jobs
+from raceproof.testing.contract.orders import orders
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "bytes": {},

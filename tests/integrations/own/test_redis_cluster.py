@@ -29,9 +29,9 @@ from raceproof import (
 from raceproof.kernel.errors import CallError
 from raceproof.kernel.statement import Rows, Statement
 from raceproof.testing import valkey
+from raceproof.testing.contract.grounds import Caller, fresh_name
+from raceproof.testing.contract.orders import orders
 from tests.fix_waiting import until
-from tests.promises.contract.grounds import Caller, fresh_name
-from tests.promises.contract.orders import orders
 
 SLOTS = 16384
 

@@ -10,8 +10,8 @@ import psycopg
 from raceproof import bind, column
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
-from tests.promises.contract.grounds import Caller, PostgresGround, SqliteGround
-from tests.promises.contract.orders import orders
+from raceproof.testing.contract.grounds import Caller, PostgresGround, SqliteGround
+from raceproof.testing.contract.orders import orders
 
 
 def prepared(ground: PostgresGround | SqliteGround) -> Spec[str]:

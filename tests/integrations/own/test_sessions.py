@@ -12,7 +12,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from raceproof import Lifecycle, Moved, Refused, bind, sql
 from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
-from tests.promises.contract.grounds import Caller
+from raceproof.testing.contract.grounds import Caller
 
 ORDER = Lifecycle.from_dict(
     {

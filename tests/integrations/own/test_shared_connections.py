@@ -10,9 +10,9 @@ from psycopg.rows import dict_row, namedtuple_row
 from raceproof import AsyncStore, Moved, Store, bind
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import PostgresGround
+from raceproof.testing.contract.orders import orders
 from tests.fix_waiting import until_blocked
-from tests.promises.contract.grounds import PostgresGround
-from tests.promises.contract.orders import orders
 
 
 def prepared(ground: PostgresGround) -> Spec[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from raceproof import Lifecycle, Moved, bind
 from raceproof.ops.verify import verify
-from tests.promises.contract.orders import DECLARATION
+from raceproof.testing.contract.orders import DECLARATION
 
 ORDER = Lifecycle.from_dict({**DECLARATION, "table": "archive.orders"})
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from raceproof import Claim, Lost, connect
-from tests.promises.contract.noon import NOON
+from raceproof.testing.contract.clock import NOON
 from tests.promises.race.places import SqlitePlace
 from tests.promises.race.test_claims import prepared
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from raceproof import Claim, DeliveryRecorded, Lost, SendPermit
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import Caller, SqliteGround
+from raceproof.testing.contract.jobs import ALL_FORMS, jobs
+from raceproof.testing.contract.pictures import BOTH, pictures
 from tests.integrations.own.fix_connections import Own, Sqlite
 from tests.integrations.own.fix_django import django_on_sqlite
-from tests.promises.contract.grounds import Caller, SqliteGround
-from tests.promises.contract.jobs import ALL_FORMS, jobs
-from tests.promises.contract.noon import NOON, after
-from tests.promises.contract.pictures import BOTH, pictures
 
 DECLARED = {"sqlite3": "timestamp", "django": "datetime"}
 

@@ -5,8 +5,8 @@ import sqlite3
 import pytest
 
 from raceproof import Already, Moved, bind
+from raceproof.testing.contract.orders import orders
 from tests.ddl import script
-from tests.promises.contract.orders import orders
 
 COLUMNS = "status text, rev int DEFAULT 0, packed_at text, packer text, box text"
 

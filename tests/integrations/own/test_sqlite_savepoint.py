@@ -7,9 +7,9 @@ import pytest
 
 from raceproof import Conflict, Moved, bind
 from raceproof.declare import Spec
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.orders import orders
 from tests.integrations.own.fix_kinds import SQLITE_IN_TRANSACTION, Case
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.orders import orders
 
 every_kind = pytest.mark.parametrize("case", SQLITE_IN_TRANSACTION, indirect=True)
 

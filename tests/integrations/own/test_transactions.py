@@ -7,8 +7,8 @@ import pytest
 from raceproof import Already, Missing, Moved, Refused, sql
 from raceproof.declare import Spec
 from raceproof.kernel.events import Event, subscribed
+from raceproof.testing.contract.orders import orders
 from tests.integrations.own.fix_kinds import IN_TRANSACTION, Case
-from tests.promises.contract.orders import orders
 
 pytestmark = pytest.mark.parametrize("case", IN_TRANSACTION, indirect=True)
 

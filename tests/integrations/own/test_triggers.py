@@ -10,10 +10,10 @@ import pytest
 from raceproof import Claim, Lost, Store, Taken, bind
 from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
-from tests.promises.contract.grounds import Caller, Ground, PostgresGround, SqliteGround
-from tests.promises.contract.jobs import jobs, put
-from tests.promises.contract.noon import NOON, after
-from tests.promises.contract.test_attempts import logins
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import Caller, Ground, PostgresGround, SqliteGround
+from raceproof.testing.contract.jobs import jobs, put
 
 
 @pytest.fixture(params=["sqlite3", "psycopg"])

@@ -37,11 +37,11 @@ from raceproof import (
 from raceproof.inbox import Arrival
 from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.grounds import Caller, PostgresGround, fresh_name
+from raceproof.testing.contract.jobs import jobs
+from raceproof.testing.contract.pictures import pictures
 from tests.fix_waiting import until
-from tests.promises.contract.grounds import Caller, PostgresGround, fresh_name
-from tests.promises.contract.jobs import jobs
-from tests.promises.contract.pictures import pictures
-from tests.promises.contract.test_attempts import logins
 
 _SETTINGS = """
 [databases]

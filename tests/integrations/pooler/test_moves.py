@@ -8,8 +8,8 @@ import pytest
 
 from raceproof import AsyncStore, Store, bind, column
 from raceproof.testing import PostgresServer
-from tests.promises.contract.grounds import PostgresGround, fresh_name
-from tests.promises.contract.orders import orders
+from raceproof.testing.contract.grounds import PostgresGround, fresh_name
+from raceproof.testing.contract.orders import orders
 
 LEFT_BEHIND = """
 SELECT (SELECT count(*) FROM pg_prepared_statements)

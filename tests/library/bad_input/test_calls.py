@@ -27,10 +27,10 @@ from raceproof.declare import Spec
 from raceproof.deliveries import DeliveryState
 from raceproof.inbox import Arrival
 from raceproof.kernel.errors import CallError
+from raceproof.testing.contract.clock import NOON
+from raceproof.testing.contract.grounds import Ground, RedisGround, fresh_name
+from raceproof.testing.contract.orders import DECLARATION, orders
 from tests.fix_told import notes_of, says_nothing_was_kept, told
-from tests.promises.contract.grounds import Ground, RedisGround, fresh_name
-from tests.promises.contract.noon import NOON
-from tests.promises.contract.orders import DECLARATION, orders
 
 
 def rows(ground: Ground, **options: Any) -> Spec[str]:

@@ -25,13 +25,13 @@ from raceproof.declare import Spec
 from raceproof.kernel.errors import ScriptFailed
 from raceproof.kernel.quoting import lua_literal
 from raceproof.testing import ValkeyServer
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import Caller, RedisGround, fresh_name
+from raceproof.testing.contract.jobs import ALL_FORMS, jobs
+from raceproof.testing.contract.jobs import put as put_jobs
+from raceproof.testing.contract.orders import orders
 from tests.fix_told import says_nothing_was_kept
-from tests.promises.contract.grounds import Caller, RedisGround, fresh_name
-from tests.promises.contract.jobs import ALL_FORMS, jobs
-from tests.promises.contract.jobs import put as put_jobs
-from tests.promises.contract.noon import NOON, after
-from tests.promises.contract.orders import orders
-from tests.promises.contract.test_attempts import logins
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 
 from raceproof import Lost, Missing, Moved
 from raceproof.declare import Spec
+from raceproof.testing.contract.grounds import Ground
+from raceproof.testing.contract.orders import orders
 from tests.fix_told import notes_of, says_nothing_was_kept, told
-from tests.promises.contract.grounds import Ground
-from tests.promises.contract.orders import orders
 
 SURROGATE = "half \ud800 a character"
 

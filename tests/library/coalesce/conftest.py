@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.promises.contract.grounds import Ground, PostgresGround, asked_ground, open_ground
+from raceproof.testing.contract.grounds import Ground, PostgresGround
+from tests.promises.contract.grounds import asked_ground, open_ground
 
 KINDS = ("postgres connect async", "sqlite connect async", "redis connect async")
 

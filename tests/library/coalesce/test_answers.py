@@ -13,8 +13,9 @@ import redis
 from raceproof import Already, Lost, Missing, Moved, Refused, connect
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, ValkeyServer
-from tests.promises.contract.grounds import Ground, PostgresGround, RedisGround, open_ground
-from tests.promises.contract.orders import orders
+from raceproof.testing.contract.grounds import Ground, PostgresGround, RedisGround
+from raceproof.testing.contract.orders import orders
+from tests.promises.contract.grounds import open_ground
 
 CALLS = 200
 

@@ -13,9 +13,9 @@ from raceproof import Conflict, Moved, Refused, connect, sql
 from raceproof.declare import Spec
 from raceproof.kernel.errors import ScriptFailed
 from raceproof.testing import PostgresServer, ValkeyServer
+from raceproof.testing.contract.grounds import Ground, PostgresGround, RedisGround
+from raceproof.testing.contract.orders import orders
 from tests.fix_waiting import DEADLINE, blocked, until_blocked
-from tests.promises.contract.grounds import Ground, PostgresGround, RedisGround
-from tests.promises.contract.orders import orders
 
 KEYS = [f"k{number}" for number in range(40)]
 BAD = "k17"

@@ -12,9 +12,9 @@ import redis
 from raceproof import Moved, connect
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, ValkeyServer
+from raceproof.testing.contract.grounds import Caller, Ground, PostgresGround, fresh_name
+from raceproof.testing.contract.orders import orders
 from tests.fix_waiting import DEADLINE, until
-from tests.promises.contract.grounds import Caller, Ground, PostgresGround, fresh_name
-from tests.promises.contract.orders import orders
 
 OUTCOMES = ("moved", "unknown", "conflict")
 

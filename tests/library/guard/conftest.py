@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import fresh_name
 from tests.library.guard.fix_guarded import Guarded, GuardedPostgres, GuardedSqlite
-from tests.promises.contract.grounds import fresh_name
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import psycopg
 from raceproof import Lifecycle, Store, bind
 from raceproof.declare import Spec
 from raceproof.schema.guards import drop_statements
+from raceproof.testing.contract.grounds import Caller, PostgresGround, SqlGround, SqliteGround
+from raceproof.testing.contract.orders import DECLARATION, orders
 from tests.ddl import script
-from tests.promises.contract.grounds import Caller, PostgresGround, SqlGround, SqliteGround
-from tests.promises.contract.orders import DECLARATION, orders
 
 Rows = list[tuple[Any, ...]]
 STATUSES: tuple[str, ...] = tuple(DECLARATION["statuses"])

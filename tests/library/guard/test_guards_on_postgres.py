@@ -12,9 +12,9 @@ from raceproof.kernel.quoting import identifier, qualified, split_qualified
 from raceproof.ops.verify import verify
 from raceproof.schema.guards import guard_name
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.orders import DECLARATION, orders
 from tests.library.guard.fix_guarded import GuardedPostgres
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.orders import DECLARATION, orders
 
 CHANGE_STATUS = """
     CREATE FUNCTION sneak() RETURNS trigger LANGUAGE plpgsql AS

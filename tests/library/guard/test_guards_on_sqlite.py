@@ -4,8 +4,8 @@ import pytest
 
 from raceproof import Lifecycle, Moved
 from raceproof.ops.verify import try_matrix, verify
+from raceproof.testing.contract.orders import DECLARATION, orders
 from tests.library.guard.fix_guarded import GuardedSqlite
-from tests.promises.contract.orders import DECLARATION, orders
 
 
 @pytest.mark.parametrize("when", ["BEFORE", "AFTER"])

@@ -5,10 +5,10 @@ import pytest
 from raceproof.declare import Spec
 from raceproof.kernel.errors import CallError
 from raceproof.ops.verify import Trial, try_matrix
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.orders import DECLARATION, orders
 from tests.library.guard.fix_guarded import STATUSES, Guarded, GuardedPostgres, GuardedSqlite, declared, renamed
 from tests.library.guard.test_verify import problems, state
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.orders import DECLARATION, orders
 
 
 def wrong(trials: list[Trial]) -> set[tuple[str | None, str]]:

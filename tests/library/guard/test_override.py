@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import pytest
 
+from raceproof.testing.contract.orders import orders
 from tests.library.guard.fix_guarded import Guarded, GuardedPostgres, GuardedSqlite
-from tests.promises.contract.orders import orders
 
 
 def test_an_override_is_recorded(at: Guarded) -> None:

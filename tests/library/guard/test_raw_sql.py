@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from raceproof import Moved, column
+from raceproof.testing.contract.orders import orders
 from tests.library.guard.fix_guarded import STATUSES, Guarded, declared, renamed
-from tests.promises.contract.orders import orders
 
 PAIRS = [pair for pair in product(STATUSES, STATUSES) if pair[0] != pair[1]]
 

@@ -7,9 +7,9 @@ import pytest
 from raceproof import Lifecycle
 from raceproof.declare import Spec
 from raceproof.ops.verify import Finding, try_matrix, verify
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.orders import orders
 from tests.library.guard.fix_guarded import Guarded, GuardedPostgres, renamed
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.orders import orders
 
 
 def problems(at: Guarded, order: Spec[str]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from raceproof import AsyncStore, Lease, LeaseGranted, Lifecycle
 from raceproof.declare import Spec
-from tests.promises.contract.grounds import fresh_name
+from raceproof.testing.contract.grounds import fresh_name
 from tests.promises.race.beside import beside
 from tests.promises.race.places import Place
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.promises.contract.grounds import Ground, asked_ground
+from raceproof.testing.contract.grounds import Ground
+from tests.promises.contract.grounds import asked_ground
 from tests.promises.crash.conftest import outside as outside
 from tests.promises.crash.conftest import place as place
 

@@ -10,10 +10,10 @@ import pytest
 
 from raceproof import Claim, Worker, connect
 from raceproof.run import Failure, Finished
+from raceproof.testing.contract.grounds import Ground
+from raceproof.testing.contract.jobs import ALL_FORMS, jobs
 from tests.fix_waiting import until
 from tests.library.worker.working import db, put, statuses, until_renewed, worker
-from tests.promises.contract.grounds import Ground
-from tests.promises.contract.jobs import ALL_FORMS, jobs
 from tests.promises.race.beside import beside
 from tests.promises.race.places import Place
 

@@ -8,10 +8,10 @@ import pytest
 from raceproof import Claim, ConcurrencyLimit, Leader, Lease, LeaseGranted
 from raceproof.kernel.events import subscribed
 from raceproof.run import Role
+from raceproof.testing.contract.grounds import Ground, fresh_name
+from raceproof.testing.contract.jobs import jobs
 from tests.fix_waiting import DEADLINE, until
 from tests.library.worker.working import db, put, statuses, worker
-from tests.promises.contract.grounds import Ground, fresh_name
-from tests.promises.contract.jobs import jobs
 
 
 def a_limit(ground: Ground, seconds: float = 600) -> ConcurrencyLimit:

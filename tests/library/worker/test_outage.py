@@ -10,10 +10,10 @@ import redis
 
 from raceproof import Claim, ConcurrencyLimit, connect
 from raceproof.testing import Server, postgres, valkey
+from raceproof.testing.contract.grounds import Caller, Ground, PostgresGround, RedisGround
+from raceproof.testing.contract.jobs import jobs
 from tests.fix_waiting import until
 from tests.library.worker.working import put, statuses, worker
-from tests.promises.contract.grounds import Caller, Ground, PostgresGround, RedisGround
-from tests.promises.contract.jobs import jobs
 
 
 @pytest.fixture(params=[postgres, valkey])

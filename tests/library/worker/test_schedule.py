@@ -9,9 +9,9 @@ import pytest
 from raceproof import AsyncStore, Scheduler
 from raceproof.kernel.errors import CallError
 from raceproof.run import Schedules
+from raceproof.testing.contract.grounds import Ground, SqlGround, fresh_name
 from tests.ddl import script
 from tests.fix_waiting import until
-from tests.promises.contract.grounds import Ground, SqlGround, fresh_name
 
 
 def schedules(ground: Ground) -> Schedules:

@@ -14,11 +14,11 @@ from raceproof.kernel.errors import CallError
 from raceproof.kernel.events import subscribed
 from raceproof.run import Role
 from raceproof.testing import ValkeyServer
+from raceproof.testing.contract.clock import after
+from raceproof.testing.contract.grounds import Ground, fresh_name
+from raceproof.testing.contract.jobs import jobs
 from tests.fix_waiting import DEADLINE, until
 from tests.library.worker.working import db, put, statuses, worker
-from tests.promises.contract.grounds import Ground, fresh_name
-from tests.promises.contract.jobs import jobs
-from tests.promises.contract.noon import after
 from tests.promises.crash.actors import Actor, Outside, Stage
 from tests.promises.race.beside import beside
 from tests.promises.race.places import Place

@@ -7,10 +7,10 @@ import pytest
 
 from raceproof import Claim
 from raceproof.kernel.errors import CallError
+from raceproof.testing.contract.grounds import Ground
+from raceproof.testing.contract.jobs import jobs
 from tests.fix_waiting import until
 from tests.library.worker.working import db, put, seen_by, statuses, until_renewed, worker
-from tests.promises.contract.grounds import Ground
-from tests.promises.contract.jobs import jobs
 
 
 async def test_a_long_item_keeps_its_row_by_renewing(ground: Ground) -> None:

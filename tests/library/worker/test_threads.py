@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from raceproof import Claim
+from raceproof.testing.contract.grounds import Ground
+from raceproof.testing.contract.jobs import jobs
 from tests.fix_waiting import DEADLINE, until
 from tests.library.worker.working import put, statuses, worker
-from tests.promises.contract.grounds import Ground
-from tests.promises.contract.jobs import jobs
 
 MANY = 40
 """More than the threads that a loop has for everybody, which are 32 at most."""

@@ -9,10 +9,10 @@ from raceproof import Claim, Inbox, Worker
 from raceproof.inbox import Arrival
 from raceproof.kernel.errors import CallError
 from raceproof.run import Failure
+from raceproof.testing.contract.grounds import Ground
+from raceproof.testing.contract.jobs import jobs
 from tests.fix_waiting import until
 from tests.library.worker.working import db, put, seen_by, statuses, worker
-from tests.promises.contract.grounds import Ground
-from tests.promises.contract.jobs import jobs
 
 
 async def test_an_offer_wakes_a_worker_that_would_not_poll_for_an_hour(ground: Ground) -> None:

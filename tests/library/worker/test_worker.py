@@ -11,10 +11,10 @@ import pytest
 from raceproof import Claim, Inbox, Scheduler, Worker, connect
 from raceproof.kernel.errors import CallError
 from raceproof.run import Failure, Finished
+from raceproof.testing.contract.grounds import Ground
+from raceproof.testing.contract.jobs import jobs
 from tests.fix_waiting import until
 from tests.library.worker.working import db, put, seen_by, statuses, worker
-from tests.promises.contract.grounds import Ground
-from tests.promises.contract.jobs import jobs
 
 
 async def test_plain_functions_and_coroutines_finish_every_item_once(ground: Ground) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from raceproof import AsyncStore, Claim, Worker
 from raceproof.claims.answers import HeldClaim
 from raceproof.declare import Spec
-from tests.promises.contract.grounds import Ground
+from raceproof.testing.contract.grounds import Ground
 
 
 async def put(ground: Ground, job: Spec[str], count: int) -> list[str]:

@@ -14,10 +14,10 @@ from raceproof.kernel.errors import CallError
 from raceproof.kernel.statement import Statement, reading
 from raceproof.ops.sweep import Swept, spent_rows, sweep
 from raceproof.testing import ValkeyServer
-from tests.promises.contract.grounds import Caller, Ground, RedisGround, fresh_name
-from tests.promises.contract.jobs import FORMS, jobs
-from tests.promises.contract.noon import NOON, after
-from tests.promises.contract.test_claims_dead_letter import impatient, two_ways
+from raceproof.testing.contract.claims_dead_letter import impatient, two_ways
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import Caller, Ground, RedisGround, fresh_name
+from raceproof.testing.contract.jobs import FORMS, jobs
 
 DAY = 86400.0
 

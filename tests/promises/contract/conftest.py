@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.promises.contract.grounds import KINDS, Ground, asked_ground
+from raceproof.testing.contract.grounds import Ground
+from tests.promises.contract.grounds import KINDS, asked_ground
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.replace(" ", "-"))

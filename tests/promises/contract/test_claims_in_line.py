@@ -1,4 +1,4 @@
-"""Lines are worked on one row after the other, whatever stands in the columns that order them (L8)."""
+"""Rows with the same ordering key run one after the other; where the store sorts, in its own order."""
 
 import itertools
 from collections.abc import AsyncIterator
@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from raceproof import Claim, Inbox
-from raceproof.declare import Spec
-from raceproof.inbox import Arrival
-from tests.promises.contract.grounds import Ground, SqlGround, asked_ground, fresh_name
-from tests.promises.contract.jobs import jobs
-from tests.promises.contract.noon import NOON
+from raceproof.testing.contract.claims_in_line import *
+from raceproof.testing.contract.claims_in_line import in_order
+from raceproof.testing.contract.grounds import SqlGround
+from raceproof.testing.contract.jobs import jobs
+from tests.promises.contract.grounds import asked_ground
 
 VALUES = (None, 1, 2)
 
@@ -23,101 +22,6 @@ async def sql_ground(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     async with asked_ground(request, tmp_path) as found:
         assert isinstance(found, SqlGround)
         yield found
-
-
-async def in_order(ground: Ground, job: Spec[str]) -> list[str]:
-    """The rows of one line as they are claimed and finished; never two at once, and by key only the same one."""
-    work, found = job.claims["work"], []
-    while claims := await ground.db.claim(work, 10, now=NOON):
-        (mine,) = claims
-        assert await ground.db.claim(work, 10, now=NOON) == []
-        assert (await ground.db.move(job.moves["finish"], mine)).won
-        found.append(mine.key)
-    return found
-
-
-async def test_a_row_that_has_no_place_in_the_order_waits_as_the_others_do(ground: Ground) -> None:
-    """NULL is before or after everything, as the store sorts it, and not beside it."""
-    job = jobs(ground, claim={"ordering_key": "owner"})
-    places = {"a": None, "b": 5, "c": None, "d": 4}
-    for key, place in places.items():
-        ground.put(job, key, "QUEUED", made_at=place, owner="ann")
-        await ground.db.offer(job.claims["work"], [key])
-    assert sorted(await in_order(ground, job)) == sorted(places)
-
-
-async def in_line(ground: Ground, job: Spec[str], *keys: str, tenant: str | None = None) -> None:
-    """Rows of one owner, offered one after the other."""
-    db = ground.db.for_tenant(tenant) if tenant else ground.db
-    for number, key in enumerate(keys):
-        ground.put(job, (tenant, key) if tenant else key, "QUEUED", made_at=number, owner="ann")
-        await db.offer(job.claims["work"], [key])
-
-
-@pytest.mark.parametrize("gone", [["a"], ["b"], ["a", "b"], ["b", "a"]], ids="".join)
-async def test_rows_that_are_gone_hold_up_nobody_behind_them(ground: Ground, gone: list[str]) -> None:
-    """P13: the first of a line was deleted, or one after it; the next is claimed at once, and then those behind it."""
-    job = jobs(ground, claim={"ordering_key": "owner"})
-    await in_line(ground, job, *"abcd")
-    for key in gone:
-        ground.remove(job, key)
-    assert await in_order(ground, job) == [key for key in "abcd" if key not in gone]
-
-
-async def test_a_row_that_ended_and_is_gone_holds_up_nobody_behind_it(ground: Ground) -> None:
-    """An operator ended it by its key, and nobody had looked before it was forgotten."""
-    job = jobs(ground, claim={"ordering_key": "owner"})
-    await in_line(ground, job, *"abc")
-    assert (await ground.db.move(job.moves["give_up"], "a")).won
-    ground.remove(job, "a")
-    assert await in_order(ground, job) == ["b", "c"]
-
-
-async def test_by_its_key_a_row_can_be_claimed_when_those_before_it_are_gone(ground: Ground) -> None:
-    """P13: nothing stands before it that could be worked on."""
-    job = jobs(ground, claim={"ordering_key": "owner"})
-    await in_line(ground, job, *"abcd")
-    ground.remove(job, "a")
-    assert (await ground.db.move(job.moves["give_up"], "b")).won
-    assert isinstance(await ground.db.claim_one(job.claims["work"], "c", now=NOON), Claim)
-    assert await ground.db.claim(job.claims["work"], 5, now=NOON) == []
-
-
-async def test_a_row_of_no_line_is_claimed_by_its_key(ground: Ground) -> None:
-    """It has no value in the column of the lines, and so waits for nobody."""
-    job = jobs(ground, claim={"ordering_key": "owner"})
-    ground.put(job, "a", "QUEUED", made_at=1)
-    mine = await ground.db.claim_one(job.claims["work"], "a", now=NOON)
-    assert isinstance(mine, Claim)
-    assert (await ground.db.move(job.moves["finish"], mine)).won
-
-
-async def test_an_event_that_is_gone_holds_up_no_event_behind_it(ground: Ground) -> None:
-    """P13: those that were there, and those that come later."""
-    inbox = Inbox(fresh_name("inbox"))
-    ground.inbox_table(inbox)
-    await ground.db.receive_many(inbox, [Arrival("t", key, b"{}", {}, "ann") for key in "abc"], now=NOON)
-    ground.remove(inbox.lifecycle, ("t", "a"))
-    (second,) = await ground.db.claim(inbox.work, 5, now=NOON)
-    await ground.db.receive(inbox, Arrival("t", "d", b"{}", {}, "ann"), now=NOON)
-    assert (await ground.db.move(inbox.finish, second)).won
-    ground.remove(inbox.lifecycle, ("t", "c"))
-    (last,) = await ground.db.claim(inbox.work, 5, now=NOON)
-    assert [second.key[1], last.key[1]] == ["b", "d"]
-
-
-async def test_the_lines_of_two_tenants_are_two(ground: Ground) -> None:
-    """L3: whoever has the same value at another tenant waits for nobody, by search and by key."""
-    job = jobs(ground, tenant="shop", claim={"ordering_key": "owner"})
-    for shop in ("red", "blue", "green"):
-        await in_line(ground, job, "a", "b", tenant=shop)
-    (mine,) = await ground.db.for_tenant("blue").claim(job.claims["work"], 5, now=NOON)
-    assert (mine.key, mine.tenant) == ("a", "blue")
-    assert isinstance(await ground.db.for_tenant("green").claim_one(job.claims["work"], "a", now=NOON), Claim)
-    assert (await ground.db.for_tenant("blue").move(job.moves["finish"], mine)).won
-    (following,) = await ground.db.for_tenant("blue").claim(job.claims["work"], 5, now=NOON)
-    assert (following.key, following.tenant) == ("b", "blue")
-    assert ground.get(job, ("red", "a"))["status"] == "QUEUED"
 
 
 @pytest.mark.parametrize("order", [["made_at"], ["made_at", "size"], ["job_id", "made_at"]], ids=str)

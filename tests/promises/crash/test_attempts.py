@@ -3,7 +3,7 @@
 import pytest
 
 from raceproof import Started, Store, connect
-from tests.promises.contract.test_attempts import logins
+from raceproof.testing.contract.attempts import logins
 from tests.promises.crash.actors import Actor, Stage
 from tests.promises.race.beside import beside, keys_at
 from tests.promises.race.places import Place

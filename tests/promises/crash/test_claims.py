@@ -8,7 +8,7 @@ import pytest
 
 from raceproof import Claim, Lost, Moved, Store, connect
 from raceproof.declare import Spec
-from tests.promises.contract.jobs import FORMS, jobs
+from raceproof.testing.contract.jobs import FORMS, jobs
 from tests.promises.crash.actors import Actor, Outside, Stage
 from tests.promises.crash.waiting import until
 from tests.promises.race.beside import beside

@@ -7,7 +7,7 @@ import pytest
 from raceproof import Delivery, DeliveryRecorded, SendPermit, SendRefused, Store, connect
 from raceproof.declare import Spec
 from raceproof.deliveries import DeliveryState
-from tests.promises.contract.pictures import pictures
+from raceproof.testing.contract.pictures import pictures
 from tests.promises.crash.actors import Actor, Outside, Stage
 from tests.promises.crash.waiting import until
 from tests.promises.race.beside import beside

@@ -4,7 +4,7 @@ import pytest
 
 from raceproof import Inbox, Moved, Store, connect
 from raceproof.inbox import Arrival
-from tests.promises.contract.grounds import fresh_name
+from raceproof.testing.contract.grounds import fresh_name
 from tests.promises.crash.actors import Actor, Outside, Stage
 from tests.promises.crash.waiting import until
 from tests.promises.race.beside import beside

@@ -28,10 +28,10 @@ from raceproof import (
 )
 from raceproof.inbox import Arrival
 from raceproof.testing import Proxy
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.pictures import pictures
 from tests.fix_told import notes_of
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.pictures import pictures
-from tests.promises.contract.test_attempts import logins
 from tests.promises.crash.test_claims import LEASE, prepared
 from tests.promises.crash.waiting import until
 from tests.promises.race.beside import beside

@@ -10,10 +10,10 @@ from raceproof import DeliveryRecorded, Inbox, LeaseGranted, PermitLost, SendPer
 from raceproof.declare import Spec
 from raceproof.inbox import Arrival
 from raceproof.testing import Server, postgres, valkey
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.pictures import pictures
 from tests.library.leader.fix_leading import prepared as a_lamp
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.pictures import pictures
-from tests.promises.contract.test_attempts import logins
 from tests.promises.crash.actors import Outside, Stage
 from tests.promises.crash.mortal import Patient, place_of, through_two_crashes
 from tests.promises.crash.test_claims import account, prepared

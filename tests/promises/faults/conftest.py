@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import PostgresGround
 from tests.fix_beside import postgres_beside
-from tests.promises.contract.grounds import PostgresGround
 from tests.promises.faults.fix_cut import REDIS, Faulty, open_faulty
 
 

@@ -13,8 +13,8 @@ import redis.asyncio
 from raceproof import AsyncStore, Store, bind, connect
 from raceproof.declare import Spec
 from raceproof.testing import Proxy
-from tests.promises.contract.grounds import Caller, Ground, PostgresGround, RedisGround
-from tests.promises.contract.orders import orders
+from raceproof.testing.contract.grounds import Caller, Ground, PostgresGround, RedisGround
+from raceproof.testing.contract.orders import orders
 
 POSTGRES = ("asyncpg", "psycopg", "psycopg-async", "postgres-connect", "postgres-connect-async")
 REDIS = ("redis", "redis-async", "redis-connect", "redis-connect-async")

@@ -14,8 +14,9 @@ import redis.asyncio
 
 from raceproof import AsyncStore, Moved, bind, connect
 from raceproof.declare import Spec
-from tests.promises.contract.grounds import Caller, Ground, asked_ground, open_ground
-from tests.promises.contract.orders import orders
+from raceproof.testing.contract.grounds import Caller, Ground
+from raceproof.testing.contract.orders import orders
+from tests.promises.contract.grounds import asked_ground, open_ground
 from tests.promises.faults.fix_cancel import cancelled_at
 
 KINDS = (

@@ -15,13 +15,14 @@ import pytest
 
 from raceproof import AsyncStore, Delivery, LeaseGranted, SendPermit, Started
 from raceproof.inbox import Arrival
-from tests.promises.contract.grounds import Ground, asked_ground
-from tests.promises.contract.jobs import jobs, put
-from tests.promises.contract.noon import NOON, after
-from tests.promises.contract.pictures import pictures
-from tests.promises.contract.test_attempts import logins
-from tests.promises.contract.test_inbox import an_inbox
-from tests.promises.contract.test_leases import a_lease
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import Ground
+from raceproof.testing.contract.inbox import an_inbox
+from raceproof.testing.contract.jobs import jobs, put
+from raceproof.testing.contract.leases import a_lease
+from raceproof.testing.contract.pictures import pictures
+from tests.promises.contract.grounds import asked_ground
 from tests.promises.faults.fix_cancel import at_last, cancelled_at
 from tests.promises.faults.test_cancellation import KINDS
 

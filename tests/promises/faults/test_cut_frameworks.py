@@ -9,9 +9,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from raceproof import Moved, Unknown, bind
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, Proxy
+from raceproof.testing.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.orders import orders
 from tests.integrations.own.fix_django import Django, django_on_postgres
-from tests.promises.contract.grounds import Caller, PostgresGround
-from tests.promises.contract.orders import orders
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ import redis
 from raceproof import bind, connect
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, ValkeyServer, postgres, valkey
+from raceproof.testing.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.orders import orders
 from tests.fix_beside import runner
 from tests.fix_told import told
 from tests.fix_waiting import DEADLINE, until_blocked
-from tests.promises.contract.grounds import Caller, PostgresGround
-from tests.promises.contract.orders import orders
 
 SOON = 1.5
 KEYS = tuple(f"k{number}" for number in range(20))

@@ -18,9 +18,9 @@ import redis.asyncio
 from raceproof import AsyncStore, bind, connect
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, ValkeyServer
+from raceproof.testing.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.orders import orders
 from tests.fix_waiting import until
-from tests.promises.contract.grounds import Caller, PostgresGround
-from tests.promises.contract.orders import orders
 from tests.promises.faults.fix_cancel import cancelled_at
 
 _names = count(1)

@@ -10,9 +10,10 @@ import pytest
 
 from raceproof import AsyncStore, connect
 from raceproof.testing import PostgresServer, Server, postgres, valkey
+from raceproof.testing.contract.grounds import Caller
+from raceproof.testing.contract.jobs import jobs, put
 from tests.fix_waiting import until
-from tests.promises.contract.grounds import Caller, open_ground
-from tests.promises.contract.jobs import jobs, put
+from tests.promises.contract.grounds import open_ground
 
 
 @pytest.fixture(params=["postgres", "valkey"])

@@ -15,10 +15,10 @@ import redis
 from raceproof import Moved, Store, Unknown, connect
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer, Server, ValkeyServer, postgres, valkey
+from raceproof.testing.contract.grounds import Caller, Ground, PostgresGround, RedisGround
+from raceproof.testing.contract.orders import orders
 from tests.fix_told import says_it_wrote_nothing, says_nothing_was_kept, told
 from tests.fix_waiting import blocked, until
-from tests.promises.contract.grounds import Caller, Ground, PostgresGround, RedisGround
-from tests.promises.contract.orders import orders
 
 ROWS = 120
 WORKERS = 6

@@ -13,10 +13,10 @@ from raceproof import Attempts, Delivery, Inbox, Lease, Lifecycle, StoreUnavaila
 from raceproof.inbox import Arrival
 from raceproof.kernel.statement import watch_failures
 from raceproof.testing import ValkeyServer, valkey
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import Caller, RedisGround
+from raceproof.testing.contract.jobs import jobs, put
 from tests.fix_waiting import until
-from tests.promises.contract.grounds import Caller, RedisGround
-from tests.promises.contract.jobs import jobs, put
-from tests.promises.contract.noon import NOON, after
 
 Trouble = Callable[[redis.Redis, bool], None]
 LOGIN = Lifecycle.from_dict(

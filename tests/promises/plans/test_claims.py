@@ -18,8 +18,8 @@ from raceproof.kernel.postgres import PostgresDialect
 from raceproof.kernel.sqlite import SqliteDialect
 from raceproof.kernel.statement import Statement
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import fresh_name
 from tests.ddl import script
-from tests.promises.contract.grounds import fresh_name
 from tests.promises.plans.test_moves import nodes
 
 

@@ -15,8 +15,8 @@ from raceproof.kernel.statement import Program, Rows, Statement
 from raceproof.moves.fast.postgres import FastPostgresMoves
 from raceproof.moves.request import MoveRequest, request
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import fresh_name
 from tests.ddl import script
-from tests.promises.contract.grounds import fresh_name
 
 MOVES = {
     "go": {"from": ["A", "C"], "to": "B", "sets": ["note"]},

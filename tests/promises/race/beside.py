@@ -10,7 +10,7 @@ import redis
 
 from raceproof.declare import Spec
 from raceproof.kernel.quoting import identifier, qualified
-from tests.promises.contract.grounds import Caller, Ground, PostgresGround, RedisGround, SqlGround, SqliteGround
+from raceproof.testing.contract.grounds import Caller, Ground, PostgresGround, RedisGround, SqlGround, SqliteGround
 from tests.promises.race.places import Place
 
 _NOBODY = cast(Caller, None)

@@ -13,10 +13,10 @@ from raceproof import AlreadyActive, Attempts, Refused, Started, bind, connect
 from raceproof.attempts import Rejected
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.grounds import Ground, PostgresGround
 from tests.fix_beside import runner
 from tests.fix_waiting import blocked, until_blocked
-from tests.promises.contract.grounds import Ground, PostgresGround
-from tests.promises.contract.test_attempts import logins
 from tests.promises.race.beside import beside, keys_at
 from tests.promises.race.places import Place, PostgresPlace
 from tests.promises.race.processes import Barrier, race

@@ -10,11 +10,11 @@ import pytest
 from raceproof import Claim, Lease, LeaseGranted, Lost, Moved, Released, Taken, bind, connect
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import fresh_name
+from raceproof.testing.contract.jobs import ALL_FORMS, jobs
 from tests.fix_beside import runner
 from tests.fix_waiting import blocked
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.jobs import ALL_FORMS, jobs
-from tests.promises.contract.noon import NOON, after
 from tests.promises.race.beside import beside, keys_at, write
 from tests.promises.race.places import Place, PostgresPlace
 from tests.promises.race.processes import Barrier, race

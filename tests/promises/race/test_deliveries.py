@@ -8,8 +8,8 @@ import pytest
 from raceproof import Delivery, DeliveryRecorded, PermitLost, SendPermit, SendRefused, connect
 from raceproof.declare import Spec
 from raceproof.deliveries import DeliveryState
-from tests.promises.contract.noon import NOON, after
-from tests.promises.contract.pictures import pictures
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.pictures import pictures
 from tests.promises.race.beside import beside, write
 from tests.promises.race.places import Place
 from tests.promises.race.processes import Barrier, race

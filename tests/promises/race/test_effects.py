@@ -10,8 +10,8 @@ import pytest
 
 from raceproof import Claim, Moved, bind
 from raceproof.declare import Spec
-from tests.promises.contract.jobs import jobs
-from tests.promises.contract.noon import after
+from raceproof.testing.contract.clock import after
+from raceproof.testing.contract.jobs import jobs
 from tests.promises.race.beside import beside
 from tests.promises.race.places import Place
 from tests.promises.race.processes import Barrier, race

@@ -13,8 +13,8 @@ from raceproof import Inbox, Lifecycle, Moved, bind, connect
 from raceproof.inbox import Arrival
 from raceproof.kernel.errors import CallError
 from raceproof.testing import PostgresServer, ValkeyServer
+from raceproof.testing.contract.grounds import fresh_name
 from tests.fix_waiting import blocked
-from tests.promises.contract.grounds import fresh_name
 from tests.promises.race.beside import beside, keys_at
 from tests.promises.race.places import Place, PostgresPlace, RedisPlace
 from tests.promises.race.processes import Barrier, race

@@ -8,10 +8,10 @@ import psycopg
 from raceproof import Lease, LeaseGranted, LeaseHeldByOther, Lifecycle, Moved, bind, connect
 from raceproof.declare import Spec
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import fresh_name
 from tests.fix_beside import postgres_beside
 from tests.fix_waiting import blocked, until
-from tests.promises.contract.grounds import fresh_name
-from tests.promises.contract.noon import NOON, after
 from tests.promises.race.beside import beside, write
 from tests.promises.race.places import Place, PostgresPlace
 from tests.promises.race.processes import Barrier, race

@@ -9,7 +9,7 @@ import pytest
 
 from raceproof import Already, Lifecycle, Moved, Refused, connect
 from raceproof.declare import Spec
-from tests.promises.contract.grounds import fresh_name
+from raceproof.testing.contract.grounds import fresh_name
 from tests.promises.race.lifecycles import ALL, COMMAND
 from tests.promises.race.places import Place
 from tests.promises.race.processes import Barrier, race

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from raceproof import Store, bind
-from tests.promises.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.grounds import Caller, PostgresGround
 from tests.promises.standby.fix_standby import Pair
 
 

@@ -21,11 +21,11 @@ from raceproof.connect import postgres_connection as connecting_postgres
 from raceproof.declare import Spec
 from raceproof.drivers import psycopg_cursor, unbroken
 from raceproof.inbox import Arrival
+from raceproof.testing.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.inbox import an_inbox
+from raceproof.testing.contract.orders import orders
 from tests.fix_told import told
 from tests.fix_waiting import DEADLINE, until
-from tests.promises.contract.grounds import Caller, PostgresGround
-from tests.promises.contract.orders import orders
-from tests.promises.contract.test_inbox import an_inbox
 from tests.promises.standby.fix_kinds import ASYNC, opened
 from tests.promises.standby.fix_standby import Pair
 

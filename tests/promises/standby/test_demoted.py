@@ -10,10 +10,10 @@ import pytest
 
 from raceproof import AsyncStore, Store, connect
 from raceproof.declare import Spec
+from raceproof.testing.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.orders import orders
 from tests.fix_told import notes_of, told
 from tests.fix_waiting import DEADLINE
-from tests.promises.contract.grounds import Caller, PostgresGround
-from tests.promises.contract.orders import orders
 from tests.promises.standby.fix_standby import Pair
 
 READ_ONLY = (asyncpg.ReadOnlySQLTransactionError, psycopg.errors.ReadOnlySqlTransaction)

@@ -14,16 +14,16 @@ import pytest
 
 from raceproof import AsyncStore, Inbox, bind, connect
 from raceproof.inbox import Arrival
+from raceproof.testing.contract.attempts import logins
+from raceproof.testing.contract.clock import NOON, after
+from raceproof.testing.contract.grounds import PostgresGround, fresh_name
+from raceproof.testing.contract.inbox import an_inbox
+from raceproof.testing.contract.jobs import jobs, put
+from raceproof.testing.contract.leases import a_lease
+from raceproof.testing.contract.orders import orders
+from raceproof.testing.contract.pictures import pictures
 from tests.fix_told import told
 from tests.fix_waiting import until
-from tests.promises.contract.grounds import PostgresGround, fresh_name
-from tests.promises.contract.jobs import jobs, put
-from tests.promises.contract.noon import NOON, after
-from tests.promises.contract.orders import orders
-from tests.promises.contract.pictures import pictures
-from tests.promises.contract.test_attempts import logins
-from tests.promises.contract.test_inbox import an_inbox
-from tests.promises.contract.test_leases import a_lease
 from tests.promises.standby.fix_standby import Pair
 
 Call = Callable[[AsyncStore], Awaitable[Any]]

@@ -12,12 +12,12 @@ from raceproof import AsyncStore, Unknown, bind
 from raceproof.inbox import Arrival
 from raceproof.kernel.errors import NotReplicated
 from raceproof.testing import PostgresServer
+from raceproof.testing.contract.grounds import Caller, PostgresGround
+from raceproof.testing.contract.inbox import an_inbox
+from raceproof.testing.contract.orders import orders
 from tests.fix_beside import postgres_beside
 from tests.fix_told import told
 from tests.fix_waiting import until
-from tests.promises.contract.grounds import Caller, PostgresGround
-from tests.promises.contract.orders import orders
-from tests.promises.contract.test_inbox import an_inbox
 from tests.promises.standby.fix_kinds import ASYNC, SYNC, opened
 from tests.promises.standby.fix_standby import Pair
 

@@ -6,7 +6,7 @@ import pytest
 
 from raceproof import Lifecycle
 from raceproof.declare import Spec
-from tests.promises.contract.grounds import Ground, fresh_name
+from raceproof.testing.contract.grounds import Ground, fresh_name
 
 FORMS: dict[str, dict[str, Any]] = {
     "columns": {"kind_of_form": "columns"},

@@ -4,7 +4,7 @@ from typing import Any
 
 from raceproof import Lifecycle
 from raceproof.declare import Spec
-from tests.promises.contract.grounds import fresh_name
+from raceproof.testing.contract.grounds import fresh_name
 
 DECLARATION: dict[str, Any] = {
     "name": "Order",

@@ -7,7 +7,7 @@ import pytest
 
 from raceproof import AsyncStore, Delivery, Lifecycle, SendPermit
 from raceproof.declare import Spec
-from tests.promises.contract.grounds import Ground, fresh_name
+from raceproof.testing.contract.grounds import Ground, fresh_name
 
 BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "all columns"])
 

@@ -1,11 +1,19 @@
-"""A store that takes its time to answer, without anybody sleeping."""
+"""Time in the contract: a moment that the tests choose, and a store that answers late. No test sleeps."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from raceproof.kernel.statement import Program
 
 T = TypeVar("T")
+
+NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+def after(seconds: float) -> datetime:
+    """So many seconds after noon."""
+    return NOON + timedelta(seconds=seconds)
 
 
 def answered_late(program: Program[T]) -> Program[tuple[T, float]]:
