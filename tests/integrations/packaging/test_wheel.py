@@ -93,8 +93,9 @@ with connect("sqlite:///{tmp_path}/x.db") as db:
         ),
         ("from raceproof.ops.metrics import count_decisions; count_decisions()", "metrics"),
         ("from raceproof.ops.tracing import trace_decisions; trace_decisions()", "otel"),
+        ("import raceproof.testing; import raceproof.testing.contract", "testing"),
     ],
-    ids=["psycopg", "redis", "asyncpg", "redis async", "metrics", "otel"],
+    ids=["psycopg", "redis", "asyncpg", "redis async", "metrics", "otel", "testing"],
 )
 def test_a_missing_extra_is_named(python: Path, code: str, extra: str) -> None:
     """With a command that installs it today."""
