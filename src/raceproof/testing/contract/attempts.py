@@ -1,4 +1,4 @@
-"""What attempts promise on every store (L10; P9). No test here knows which store it runs on."""
+"""What attempts promise on every store (L10; P9)."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def logins(
     form: str | None = None,
     **changes: Any,
 ) -> tuple[Attempts, Spec[str]]:
-    """Logins of users: pending, scanned, done; superseded by the next."""
+    """Logins of users: pending, scanned, done, or superseded by the next login."""
     declared: dict[str, Any] = {
         "name": "Login",
         "table": fresh_name("logins"),
@@ -56,7 +56,7 @@ def logins(
 
 
 async def test_a_new_attempt_ends_the_open_one_and_only_that(ground: Ground) -> None:
-    """The pointer switches at once; the old one can write nothing more."""
+    """The pointer switches at once; the old attempt can write nothing more."""
     attempts, login = logins(ground)
     first = await ground.db.start_attempt(attempts, "ann", "a1", columns={"device": "phone"}, now=NOON)
     assert isinstance(first, Started)
@@ -75,7 +75,7 @@ async def test_a_new_attempt_ends_the_open_one_and_only_that(ground: Ground) -> 
 
 @pytest.mark.parametrize("owner", [None, ""])
 async def test_nobody_is_no_owner(ground: Ground, owner: str | None) -> None:
-    """P9: NULL is equal to nothing, so each of its attempts would be the only one."""
+    """P9: NULL equals nothing, so each of its attempts would be the only one."""
     attempts, _ = logins(ground)
     with pytest.raises(CallError, match="names somebody"):
         await ground.db.start_attempt(attempts, owner, "a1")
@@ -86,7 +86,7 @@ async def test_nobody_is_no_owner(ground: Ground, owner: str | None) -> None:
 
 
 async def test_an_attempt_that_has_ended_is_never_touched(ground: Ground) -> None:
-    """Done stays done, whatever is started later."""
+    """Done stays done, whatever starts later."""
     attempts, login = logins(ground)
     await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
     await ground.db.move(login.moves["scan"], "a1", now=NOON)
@@ -99,7 +99,7 @@ async def test_an_attempt_that_has_ended_is_never_touched(ground: Ground) -> Non
 
 
 async def test_the_same_start_again_changes_nothing(ground: Ground) -> None:
-    """A replay never resets an attempt; a key that has ended is not begun anew."""
+    """A replay never resets an attempt; a key that has ended does not start again."""
     attempts, login = logins(ground)
     await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
     await ground.db.move(login.moves["scan"], "a1")
@@ -125,7 +125,7 @@ async def test_the_key_of_another_owner_is_not_taken(ground: Ground) -> None:
 
 
 async def test_an_open_attempt_can_be_kept_or_the_new_one_rejected(ground: Ground) -> None:
-    """Both tell which one is active."""
+    """Both answers name the active one."""
     attempts, login = logins(ground)
     await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
     kept = await ground.db.start_attempt(attempts, "ann", "a2", when_open="keep", now=after(1))
@@ -138,7 +138,7 @@ async def test_an_open_attempt_can_be_kept_or_the_new_one_rejected(ground: Groun
 
 
 async def test_an_attempt_whose_time_is_over_is_no_longer_current(ground: Ground) -> None:
-    """Nobody is kept waiting for it, and the next one ends it."""
+    """Starting does not wait for it, and supersedes it."""
     attempts, login = logins(ground)
     await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
     assert await ground.db.current_attempt(attempts, "ann", now=after(901)) is None
@@ -149,7 +149,7 @@ async def test_an_attempt_whose_time_is_over_is_no_longer_current(ground: Ground
 
 
 async def test_the_same_start_again_after_its_time_is_no_repetition(ground: Ground) -> None:
-    """That attempt is over, and is not begun anew."""
+    """That attempt is over and does not start again."""
     attempts, _ = logins(ground)
     await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
     assert (await ground.db.start_attempt(attempts, "ann", "a1", now=after(899))).replayed
@@ -159,7 +159,7 @@ async def test_the_same_start_again_after_its_time_is_no_repetition(ground: Grou
 
 
 async def test_an_attempt_whose_time_is_over_rejects_nobody(ground: Ground) -> None:
-    """P13: the next one ends it."""
+    """P13: the next start supersedes it."""
     attempts, login = logins(ground)
     await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
     second = await ground.db.start_attempt(attempts, "ann", "a2", when_open="reject", now=after(901))
@@ -169,7 +169,7 @@ async def test_an_attempt_whose_time_is_over_rejects_nobody(ground: Ground) -> N
 
 
 async def test_an_owner_of_the_same_name_at_another_tenant_is_another_owner(ground: Ground) -> None:
-    """Neither is ended, kept or shown for the other, not even by an attempt with the same key."""
+    """Neither tenant ends, keeps or sees the other's, not even with the same key."""
     attempts, login = logins(ground, tenant="shop")
     red, blue = (ground.db.for_tenant(shop) for shop in ("red", "blue"))
     await red.start_attempt(attempts, "ann", "x", now=NOON)
@@ -189,7 +189,7 @@ async def test_an_owner_of_the_same_name_at_another_tenant_is_another_owner(grou
 
 
 async def test_tenants_and_owners_whose_names_run_together_are_told_apart(ground: Ground) -> None:
-    """`a:b` at `c` is not `b:c` at `a`, however the two are written into one text."""
+    """`a:b` at `c` is not `b:c` at `a`, however the two become one text."""
     attempts, _ = logins(ground, tenant="shop")
     await ground.db.for_tenant("a").start_attempt(attempts, "b:c", "k", now=NOON)
     other = await ground.db.for_tenant("a:b").start_attempt(attempts, "c", "k", when_open="keep", now=NOON)
@@ -197,7 +197,7 @@ async def test_tenants_and_owners_whose_names_run_together_are_told_apart(ground
 
 
 async def test_an_owner_that_is_the_tenant_has_one_attempt(ground: Ground) -> None:
-    """Its rows are found by the owner, whatever tenant the store is bound to."""
+    """Rows are found by owner, whatever tenant the store is bound to."""
     attempts, login = logins(ground, tenant="owner")
     await ground.db.start_attempt(attempts, "ann", "a1", now=NOON)
     await ground.db.start_attempt(attempts, "bob", "a1", now=NOON)
@@ -207,7 +207,7 @@ async def test_an_owner_that_is_the_tenant_has_one_attempt(ground: Ground) -> No
 
 
 async def test_the_history_tells_who_started_and_what_ended(ground: Ground) -> None:
-    """One row for the start, one for the end by the next."""
+    """One row for the start, and one for its end by the next start."""
     attempts, login = logins(ground, history=True)
     await ground.db.start_attempt(attempts, "ann", "a1", by="web", now=NOON)
     await ground.db.start_attempt(attempts, "ann", "a2", by="phone", now=after(1))
@@ -234,7 +234,7 @@ async def test_bad_calls_about_attempts_raise_before_anything_is_sent(ground: Gr
 @ALL_FORMS
 @pytest.mark.parametrize("history", [False, True], ids=["", "history"])
 async def test_a_new_attempt_ends_the_claim_on_the_old_one(ground: Ground, form: str, history: bool) -> None:
-    """P4, P5: whoever holds the superseded attempt is fenced off, and the row shows no dead holder."""
+    """P4, P5: the holder of a superseded attempt is fenced off, and the row shows no holder."""
     attempts, login = logins(ground, history, form=form)
     await ground.db.start_attempt(attempts, "ann", "1", now=NOON)
     claim = await ground.db.claim_one(login.claims["work"], "1", by="late", now=after(1))

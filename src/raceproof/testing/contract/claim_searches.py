@@ -1,4 +1,4 @@
-"""What a search for work passes over does not hide what comes after it, and what is held is told, however much waits."""
+"""A search for work passes over rows without hiding those behind them; `claims` lists holders, however many rows wait."""
 
 from raceproof import column
 from raceproof.testing.contract.grounds import Ground
@@ -6,7 +6,7 @@ from raceproof.testing.contract.jobs import jobs
 
 
 async def test_a_row_that_a_guard_keeps_back_hides_nobody_behind_it(ground: Ground) -> None:
-    """Also among the rows of other tenants, and with a limit of one."""
+    """Also among rows of other tenants, and with a limit of one."""
     job = jobs(ground, tenant="shop")
     work = job.claims["work"]
     rows = [("red", "a", 0), ("blue", "a", 9), ("red", "b", 9), ("blue", "b", 0), ("red", "c", 9)]
@@ -19,7 +19,7 @@ async def test_a_row_that_a_guard_keeps_back_hides_nobody_behind_it(ground: Grou
 
 
 async def test_a_long_row_of_such_is_passed_over(ground: Ground) -> None:
-    """More than one look at the index takes in."""
+    """More rows than one read of the index returns."""
     job = jobs(ground)
     work = job.claims["work"]
     keys = [f"{number:03}" for number in range(150)]
@@ -31,7 +31,7 @@ async def test_a_long_row_of_such_is_passed_over(ground: Ground) -> None:
 
 
 async def test_those_who_hold_rows_are_told_however_many_wait(ground: Ground) -> None:
-    """The rows that wait are no part of the answer, and do not use up its limit."""
+    """Waiting rows are not in the answer, and do not count towards its limit."""
     job = jobs(ground)
     work = job.claims["work"]
     keys = [f"{number:03}" for number in range(40)]

@@ -1,4 +1,4 @@
-"""What a claim promises on every store (L7, L8, L14; P3, P4, P5, P13). No test here knows which store it runs on."""
+"""What a claim promises on every store (L7, L8, L14; P3, P4, P5, P13)."""
 
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,7 @@ async def test_rows_are_claimed_in_order_and_each_only_once(ground: Ground, form
 
 @ALL_FORMS
 async def test_a_stale_claim_is_taken_over_and_its_holder_can_write_nothing_more(ground: Ground, form: str) -> None:
-    """P3, P4, P5: after the lease somebody else gets the row; the late one is told that it has lost it."""
+    """P3, P4, P5: after the lease another caller gets the row, and the late holder learns that it lost it."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -56,7 +56,7 @@ async def test_a_stale_claim_is_taken_over_and_its_holder_can_write_nothing_more
 
 @ALL_FORMS
 async def test_a_renewed_claim_is_held_for_another_lease(ground: Ground, form: str) -> None:
-    """The claim that comes back is the one to use."""
+    """Use the claim that `renew` returns."""
     job = jobs(ground, form)
     await put(ground, job, "a", "b")
     work = job.claims["work"]
@@ -71,7 +71,7 @@ async def test_a_renewed_claim_is_held_for_another_lease(ground: Ground, form: s
 
 @ALL_FORMS
 async def test_a_late_holder_whom_nobody_replaced_may_still_finish(ground: Ground, form: str) -> None:
-    """Its fence is the newest there is, so the work is not thrown away."""
+    """No other claim has a newer fence, so the work is not wasted."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -79,7 +79,7 @@ async def test_a_late_holder_whom_nobody_replaced_may_still_finish(ground: Groun
 
 
 async def test_a_fence_is_not_behind_the_clock_of_the_store(ground: Ground) -> None:
-    """P4: where a failover has forgotten the last claims, their fences are not given again."""
+    """P4: after a failover that lost the last claims, their fences do not come back."""
     job = jobs(ground)
     await put(ground, job, "new", "another")
     await put(ground, job, "forgotten", fence=1)
@@ -93,7 +93,7 @@ async def test_a_fence_is_not_behind_the_clock_of_the_store(ground: Ground) -> N
 
 
 async def test_a_fence_grows_also_when_the_clock_of_the_store_goes_back(ground: Ground) -> None:
-    """P4: or a late holder would be taken for the new one."""
+    """P4: otherwise a late holder would pass for the new one."""
     job = jobs(ground)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -105,7 +105,7 @@ async def test_a_fence_grows_also_when_the_clock_of_the_store_goes_back(ground: 
 
 
 async def test_a_renewed_timestamp_grows_also_when_the_clock_of_the_store_goes_back(ground: Ground) -> None:
-    """P4: it is the fence, so no two may be the same; and who renews holds the row no shorter than before."""
+    """P4: the timestamp is the fence, so it must change; and a renewal never shortens a claim."""
     job = jobs(ground, "timestamp")
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -115,7 +115,7 @@ async def test_a_renewed_timestamp_grows_also_when_the_clock_of_the_store_goes_b
 
 
 async def test_a_claim_is_counted_from_before_the_question(ground: Ground) -> None:
-    """P3: however long the answer takes, its holder does not believe longer in it than the store does."""
+    """P3: however late the answer comes, the holder's deadline is not after the store's."""
     job = jobs(ground)
     await put(ground, job, "a", "b")
     work = job.claims["work"]
@@ -133,7 +133,7 @@ async def test_a_claim_is_counted_from_before_the_question(ground: Ground) -> No
 
 @ALL_FORMS
 async def test_a_released_row_can_be_claimed_at_once_and_costs_no_attempt(ground: Ground, form: str) -> None:
-    """Nothing was tried; whoever gave it back can do nothing more with it."""
+    """The released claim is lost, and the row can be claimed at once."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -150,7 +150,7 @@ async def test_a_released_row_can_be_claimed_at_once_and_costs_no_attempt(ground
 
 
 async def test_whatever_is_said_of_a_failure_it_is_written(ground: Ground) -> None:
-    """The reason comes from outside; a text that no store takes does not keep the row."""
+    """The reason comes from outside; a text that the store cannot take does not keep the row held."""
     job = jobs(ground, history=True)
     await put(ground, job, "a")
     work, bad = job.claims["work"], "400 \0 \udc80 " + "x" * 1000
@@ -165,7 +165,7 @@ async def test_whatever_is_said_of_a_failure_it_is_written(ground: Ground) -> No
 
 @ALL_FORMS
 async def test_a_failed_row_rests_longer_each_time_and_is_dead_letter_in_the_end(ground: Ground, form: str) -> None:
-    """One second, two seconds, and after the third attempt no more."""
+    """One second, two seconds, and no more after the third attempt."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -187,7 +187,7 @@ async def test_a_failed_row_rests_longer_each_time_and_is_dead_letter_in_the_end
 
 @ALL_FORMS
 async def test_a_row_that_kills_its_workers_is_dead_letter_by_the_next_claim(ground: Ground, form: str) -> None:
-    """A crash burns an attempt, because it was counted when the row was claimed."""
+    """The claim itself counts, so a crash costs an attempt."""
     job = jobs(ground, form)
     await put(ground, job, "poison", "good")
     work = job.claims["work"]
@@ -207,7 +207,7 @@ async def test_a_row_that_kills_its_workers_is_dead_letter_by_the_next_claim(gro
 
 @ALL_FORMS
 async def test_one_row_can_be_claimed_by_its_key_or_says_why_not(ground: Ground, form: str) -> None:
-    """Held, ended, resting, or not there."""
+    """Held, ended, backing off, or missing."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     ground.put(job, "z", "DONE", made_at=9)
@@ -232,7 +232,7 @@ async def test_one_row_can_be_claimed_by_its_key_or_says_why_not(ground: Ground,
 
 
 async def test_a_row_that_is_out_of_attempts_is_not_claimed_by_its_key(ground: Ground) -> None:
-    """The answer tells how many it has had."""
+    """The answer says how many attempts there were."""
     job = jobs(ground)
     await put(ground, job, "a", attempts=3)
     told = await ground.db.claim_one(job.claims["work"], "a", now=NOON)
@@ -242,7 +242,7 @@ async def test_a_row_that_is_out_of_attempts_is_not_claimed_by_its_key(ground: G
 
 
 async def test_guards_hold_in_the_claim_itself(ground: Ground) -> None:
-    """Declared ones and those of the call."""
+    """Guards of the declaration and of the call."""
     job = jobs(ground, claim={"where": [["owner", "=", "ann"]]})
     await put(ground, job, "a", "b", owner="ann")
     await put(ground, job, "c", owner="bob")
@@ -255,7 +255,7 @@ async def test_guards_hold_in_the_claim_itself(ground: Ground) -> None:
 
 
 async def test_a_claim_returns_columns_of_the_row(ground: Ground) -> None:
-    """As a dict, or in a dataclass."""
+    """As a dict or a dataclass."""
     job = jobs(ground)
     await put(ground, job, "a", owner="ann")
     (mine,) = await ground.db.claim(job.claims["work"], returning=["owner", "status"], now=NOON)
@@ -263,7 +263,7 @@ async def test_a_claim_returns_columns_of_the_row(ground: Ground) -> None:
 
 
 async def test_rows_of_one_line_are_claimed_one_after_the_other(ground: Ground) -> None:
-    """One user's rows in order, many users at once."""
+    """In order for one user, at once for many users."""
     job = jobs(ground, claim={"ordering_key": "owner"})
     for number, (key, owner) in enumerate([("a1", "ann"), ("a2", "ann"), ("b1", "bob"), ("a3", "ann")]):
         ground.put(job, key, "QUEUED", made_at=number, owner=owner)
@@ -289,7 +289,7 @@ async def test_rows_of_one_line_are_claimed_one_after_the_other(ground: Ground) 
 
 
 async def test_a_row_that_ended_without_its_claim_makes_way_for_the_next_in_line(ground: Ground) -> None:
-    """Somebody moved it by hand."""
+    """An operator moved it by hand."""
     job = jobs(ground, claim={"ordering_key": "owner"})
     for number, key in enumerate(["a1", "a2"]):
         ground.put(job, key, "QUEUED", made_at=number, owner="ann")
@@ -302,7 +302,7 @@ async def test_a_row_that_ended_without_its_claim_makes_way_for_the_next_in_line
 
 
 async def test_many_claims_are_finished_at_once_with_values_of_their_own(ground: Ground) -> None:
-    """Each with its fence: one that was lost does not spoil the others."""
+    """Each has its own fence: one lost claim does not spoil the others."""
     job = jobs(ground)
     await put(ground, job, "a", "b", "c")
     work = job.claims["work"]
@@ -318,7 +318,7 @@ async def test_many_claims_are_finished_at_once_with_values_of_their_own(ground:
 
 @ALL_FORMS
 async def test_who_holds_what_can_be_seen(ground: Ground, form: str) -> None:
-    """The oldest first, stale ones marked."""
+    """Oldest first, stale ones marked."""
     job = jobs(ground, form)
     await put(ground, job, "a", "b")
     work = job.claims["work"]
@@ -334,7 +334,7 @@ async def test_who_holds_what_can_be_seen(ground: Ground, form: str) -> None:
 
 @ALL_FORMS
 async def test_claims_that_count_no_attempts_are_listed_too(ground: Ground, form: str) -> None:
-    """Who holds what is told also where no column counts how often a row was claimed."""
+    """Also without a column that counts attempts."""
     plain = {"attempts": None, "max_attempts": None, "dead_letter": None}
     job = jobs(ground, form, claim=plain)
     await put(ground, job, "a")
@@ -346,7 +346,7 @@ async def test_claims_that_count_no_attempts_are_listed_too(ground: Ground, form
 
 @ALL_FORMS
 async def test_the_store_s_own_clock_is_used_without_now(ground: Ground, form: str) -> None:
-    """A lease of a minute is not over at once."""
+    """A lease of a minute does not end at once."""
     job = jobs(ground, form, claim={"lease": 60})
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"])
@@ -387,7 +387,7 @@ async def test_the_store_s_own_clock_is_used_without_now(ground: Ground, form: s
     ],
 )
 async def test_a_broken_marker_holds_nothing(ground: Ground, text: str) -> None:
-    """A malformed text must not stop the work on its row for ever."""
+    """One malformed text must not block its row for ever."""
     job = jobs(ground, "marker")
     await put(ground, job, "a", error=text)
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -397,7 +397,7 @@ async def test_a_broken_marker_holds_nothing(ground: Ground, text: str) -> None:
 
 @pytest.mark.parametrize("spelling", ["{}", "{}.1", "{}.123456789", "00{}"])
 async def test_a_marker_that_another_program_wrote_holds_its_row(ground: Ground, spelling: str) -> None:
-    """P3: whatever kind it is of, as long as it is well formed."""
+    """P3: in any well-formed notation."""
     job = jobs(ground, "marker")
     seconds = spelling.format(int(NOON.timestamp()) - 5)
     await put(ground, job, "a", error=f"PROCESSING:OTHER:x:{seconds}")
@@ -407,7 +407,7 @@ async def test_a_marker_that_another_program_wrote_holds_its_row(ground: Ground,
 
 @pytest.mark.parametrize("fence", [2**53 - 2, 2**53 - 1, 2**53, 2**53 + 1, 9_999_999_999_999_999, 10**18])
 async def test_fences_grow_beyond_what_a_float_can_count(ground: Ground, fence: int) -> None:
-    """P4: no two claims have the same, and the late holder is told so."""
+    """P4: no two claims share a fence, and the late holder learns that it lost."""
     job = jobs(ground)
     await put(ground, job, "a", fence=fence)
     work = job.claims["work"]
@@ -421,7 +421,7 @@ async def test_fences_grow_beyond_what_a_float_can_count(ground: Ground, fence: 
 
 
 async def test_rows_of_another_tenant_are_not_seen(ground: Ground) -> None:
-    """A claim is for one tenant's rows."""
+    """A claim takes rows of one tenant only."""
     job = jobs(ground, tenant="shop")
     for shop in ("red", "blue"):
         ground.put(job, (shop, "a"), "QUEUED", made_at=1)
@@ -437,7 +437,7 @@ async def test_rows_of_another_tenant_are_not_seen(ground: Ground) -> None:
 
 
 async def test_bad_calls_about_claims_raise_before_anything_is_sent(ground: Ground) -> None:
-    """What cannot work is an error of the call."""
+    """Invalid arguments are errors of the call."""
     job = jobs(ground)
     work = job.claims["work"]
     with pytest.raises(CallError, match="not a number of rows"):

@@ -1,4 +1,4 @@
-"""What moves do to a claim, on every store: end it, keep it, or pass it by. No test here knows which store it runs on."""
+"""What moves do to a claim on every store: end it, keep it, or ignore it."""
 
 from raceproof import Lost, Moved
 from raceproof.testing.contract.clock import NOON, after
@@ -8,7 +8,7 @@ from raceproof.testing.contract.jobs import ALL_FORMS, jobs, put
 
 @ALL_FORMS
 async def test_a_claim_goes_into_a_move_and_ends_with_it(ground: Ground, form: str) -> None:
-    """The fence is in the write; what the claim wrote into the row is cleared."""
+    """The write carries the fence, and clears the claim's columns."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -23,7 +23,7 @@ async def test_a_claim_goes_into_a_move_and_ends_with_it(ground: Ground, form: s
 
 
 async def test_without_a_move_a_claimed_row_stays_where_it_is(ground: Ground) -> None:
-    """A claim can be nothing but a claim; a move away from where the row waits ends it."""
+    """A claim need not move its row; a move away from the claimed statuses ends it."""
     job = jobs(ground, claim={"move": None, "at": ["QUEUED"], "back": None, "dead_letter": None})
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -47,7 +47,7 @@ async def test_a_move_that_stays_in_the_claim_keeps_it(ground: Ground) -> None:
 
 @ALL_FORMS
 async def test_a_row_that_its_holder_moves_back_can_be_claimed_at_once(ground: Ground, form: str) -> None:
-    """Nobody holds it any more, long before the end of the lease."""
+    """Its claim has ended, long before the lease would."""
     job = jobs(ground, form)
     await put(ground, job, "a", "b")
     work, requeue = job.claims["work"], job.moves["requeue"]
@@ -60,7 +60,7 @@ async def test_a_row_that_its_holder_moves_back_can_be_claimed_at_once(ground: G
 
 @ALL_FORMS
 async def test_who_has_finished_can_neither_renew_nor_give_back(ground: Ground, form: str) -> None:
-    """P5: the row has left the statuses of a claim, and none of these brings it back there."""
+    """P5: the row has left the claimed statuses, and none of these calls brings it back."""
     job = jobs(ground, form)
     await put(ground, job, "a", "b")
     ours = await ground.db.claim(job.claims["work"], 2, now=NOON)
@@ -73,7 +73,7 @@ async def test_who_has_finished_can_neither_renew_nor_give_back(ground: Ground, 
 
 
 async def test_each_holder_is_named_for_the_row_that_it_gave_back(ground: Ground) -> None:
-    """In one call, for people who ask the history later."""
+    """All in one call, each in the history under its own name."""
     job = jobs(ground, history=True)
     await put(ground, job, "a", "b", "c")
     work = job.claims["work"]
@@ -86,7 +86,7 @@ async def test_each_holder_is_named_for_the_row_that_it_gave_back(ground: Ground
 
 
 async def test_a_claim_is_in_the_history(ground: Ground) -> None:
-    """Who claimed, who took over, who gave back and who finished."""
+    """Who claimed, took over, gave back and finished."""
     job = jobs(ground, history=True)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -106,7 +106,7 @@ async def test_a_claim_is_in_the_history(ground: Ground) -> None:
 
 
 async def test_a_plain_move_of_a_claimed_row_needs_no_claim(ground: Ground) -> None:
-    """An operator may cancel; that ends the claim, so the holder has lost the row and does not bring it back."""
+    """An operator may cancel: that ends the claim, and the holder loses the row."""
     job = jobs(ground)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)

@@ -1,4 +1,4 @@
-"""A lease and a rest have an end that every store can write down (P3, P13); what has none is an error of the call."""
+"""Leases and delays end at a moment that every store can represent (P3, P13); others are errors of the call."""
 
 from datetime import datetime
 from math import inf, nan
@@ -18,7 +18,7 @@ ENDLESS = pytest.mark.parametrize("seconds", [inf, nan, 1e12, -inf, -5.0], ids=s
 
 @ENDLESS
 async def test_a_lease_without_an_end_is_refused(ground: Ground, seconds: float) -> None:
-    """Not a row that nobody holds as far as the store can tell, and so two holders at once."""
+    """Otherwise the store might see the row as free, and two processes would hold it."""
     job = jobs(ground)
     await put(ground, job, "a", "b")
     work = job.claims["work"]
@@ -36,7 +36,7 @@ async def test_a_lease_without_an_end_is_refused(ground: Ground, seconds: float)
 
 
 async def test_a_renewal_for_no_time_is_refused(ground: Ground) -> None:
-    """It is not the usual one."""
+    """It does not mean the usual lease."""
     job = jobs(ground)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -46,7 +46,7 @@ async def test_a_renewal_for_no_time_is_refused(ground: Ground) -> None:
 
 @ENDLESS
 async def test_a_rest_without_an_end_is_refused(ground: Ground, seconds: float) -> None:
-    """Not a row that does not rest at all."""
+    """Otherwise the row might not back off at all."""
     job = jobs(ground)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -58,7 +58,7 @@ async def test_a_rest_without_an_end_is_refused(ground: Ground, seconds: float) 
 
 @ALL_FORMS
 async def test_a_lease_and_a_rest_of_a_century_hold(ground: Ground, form: str) -> None:
-    """The longest there are, and they end."""
+    """The longest allowed ones do end."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -73,7 +73,7 @@ async def test_a_lease_and_a_rest_of_a_century_hold(ground: Ground, form: str) -
 
 
 async def test_a_row_can_rest_for_no_time(ground: Ground) -> None:
-    """It is tried again at once, and the attempt has counted."""
+    """The row can be claimed again at once, and the attempt counts."""
     job = jobs(ground)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -83,7 +83,7 @@ async def test_a_row_can_rest_for_no_time(ground: Ground) -> None:
 
 
 async def test_a_time_without_a_zone_is_refused_at_the_end_of_a_claim_too(ground: Ground) -> None:
-    """As at its beginning: nobody knows which moment it is."""
+    """As in other calls: without a zone the moment is ambiguous."""
     job = jobs(ground)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -101,7 +101,7 @@ async def test_a_time_without_a_zone_is_refused_at_the_end_of_a_claim_too(ground
     ids=str,
 )
 def test_what_has_no_end_cannot_be_declared(settings: dict[str, Any]) -> None:
-    """A lease, and the rest after a failure."""
+    """A lease, and the delay after a failure."""
     moves = {"start": {"from": ["QUEUED"], "to": "RUNNING"}, "finish": {"from": ["RUNNING"], "to": "DONE"}}
     declared = {"name": "Job", "table": "jobs", "statuses": ["QUEUED", "RUNNING", "DONE"], "moves": moves}
     with pytest.raises(DeclarationError, match="a hundred years at most"):

@@ -1,4 +1,4 @@
-"""Claims that were pickled or copied, on every store (L7): Celery and process pools hand them over."""
+"""Pickled and copied claims, on every store (L7): Celery and process pools hand claims over."""
 
 import copy
 import pickle
@@ -24,7 +24,7 @@ WAYS: dict[str, Carried] = {
 @ALL_FORMS
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_claim_that_was_carried_elsewhere_is_still_a_claim(ground: Ground, form: str, way: str) -> None:
-    """It renews, finishes and is given back like the one that the store gave."""
+    """It can be renewed, finished and released like the original."""
     job = jobs(ground, form)
     await put(ground, job, "a", "b", "c")
     work, finish = job.claims["work"], job.moves["finish"]
@@ -38,7 +38,7 @@ async def test_a_claim_that_was_carried_elsewhere_is_still_a_claim(ground: Groun
 
 
 async def test_a_claim_belongs_to_every_declaration_of_the_same_meaning(ground: Ground) -> None:
-    """A module that is imported twice declares the same lifecycle twice; a different one is refused by its name."""
+    """A module imported twice declares a lifecycle twice; a claim of another lifecycle is refused by name."""
     job = jobs(ground)
     await put(ground, job, "a", "b")
     twin = Lifecycle.from_dict(job.to_dict())
@@ -52,7 +52,7 @@ async def test_a_claim_belongs_to_every_declaration_of_the_same_meaning(ground: 
 
 
 async def test_a_claim_of_a_lifecycle_that_is_not_declared_here_says_what_to_import(ground: Ground) -> None:
-    """A claim without its lifecycle cannot be moved; the error names it."""
+    """A claim needs its lifecycle; the error names the missing one."""
     job = jobs(ground, name="Vanishing")
     await put(ground, job, "a")
     (claim,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -62,7 +62,7 @@ async def test_a_claim_of_a_lifecycle_that_is_not_declared_here_says_what_to_imp
 
 
 async def test_an_answer_can_be_pickled(ground: Ground) -> None:
-    """A process pool returns answers; they compare as before."""
+    """A process pool returns answers, and they still compare equal."""
     job = jobs(ground)
     await put(ground, job, "a")
     answer = await ground.db.move(job.moves["start"], "a", now=NOON)
@@ -84,7 +84,7 @@ async def test_a_claim_is_true_and_other_answers_are_neither(ground: Ground) -> 
 
 @pytest.mark.parametrize("expression", [sql("t.attempts + 1"), column("attempts"), column("attempts") > 1], ids=str)
 async def test_an_expression_in_set_never_reaches_the_driver(ground: Ground, expression: Any) -> None:
-    """The error comes before the store hears of it, and names the column."""
+    """The error is raised before anything is sent, and names the column."""
     job = jobs(ground)
     ground.put(job, "a", "RUNNING")
     with pytest.raises(CallError, match="'result' takes a value, not the expression"):

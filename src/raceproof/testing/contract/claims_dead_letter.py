@@ -1,4 +1,4 @@
-"""Rows that have had all their attempts are set aside by a claim that could have taken them, and by no other (L8)."""
+"""A row without attempts left is dead-lettered by a claim that could have taken it, and by no other (L8)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from raceproof.testing.contract.jobs import ALL_FORMS, jobs, put
 
 
 def impatient(job: Spec[str]) -> Spec[str]:
-    """The same lifecycle, declared by somebody who tries once."""
+    """The same lifecycle, declared with a single attempt."""
     data: dict[str, Any] = job.to_dict()
     data["claims"]["work"]["max_attempts"] = 1
     return Lifecycle.from_dict(data)
@@ -26,7 +26,7 @@ def two_ways(job: Spec[str]) -> Spec[str]:
 
 @ALL_FORMS
 async def test_a_claim_sets_aside_only_what_its_guards_let_it_have(ground: Ground, form: str) -> None:
-    """The declared one, that of its move, and that of the call: the rows of others are not ended for them."""
+    """Guards of the declaration, of the move and of the call: other rows are not ended."""
     job = jobs(ground, form, claim={"where": [["owner", "=", "ann"]]})
     work = job.claims["work"]
     await put(ground, job, "bob's", owner="bob", attempts=3)
@@ -45,7 +45,7 @@ async def test_a_claim_sets_aside_only_what_its_guards_let_it_have(ground: Groun
 
 
 async def test_calls_with_other_guards_dead_letter_other_rows(ground: Ground) -> None:
-    """One after the other on the same connection."""
+    """One after the other on one connection."""
     job = jobs(ground)
     await put(ground, job, "a", "b", "c", attempts=3)
     for place, key in ((2, "c"), (0, "a")):
@@ -55,7 +55,7 @@ async def test_calls_with_other_guards_dead_letter_other_rows(ground: Ground) ->
 
 
 async def test_a_row_that_rests_is_dead_letter_when_it_has_rested(ground: Ground) -> None:
-    """Whoever allows fewer attempts does not cut its rest short."""
+    """A claim with a lower max_attempts does not cut the delay short."""
     job = jobs(ground)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -68,7 +68,7 @@ async def test_a_row_that_rests_is_dead_letter_when_it_has_rested(ground: Ground
 
 
 async def test_a_row_rests_for_every_claim_that_could_take_it(ground: Ground) -> None:
-    """Also for one that has heard of it by an offer alone, and not of the failure."""
+    """Also if it only knows the row from an offer, not from the failure."""
     job = two_ways(jobs(ground))
     await put(ground, job, "a")
     await ground.db.offer(job.claims["other"], ["a"])
@@ -81,7 +81,7 @@ async def test_a_row_rests_for_every_claim_that_could_take_it(ground: Ground) ->
 
 @ALL_FORMS
 async def test_a_row_that_is_held_on_its_last_attempt_is_not_dead_letter(ground: Ground, form: str) -> None:
-    """P5: nor one that was finished on it."""
+    """P5: nor one whose last attempt succeeded."""
     job = jobs(ground, form)
     work = job.claims["work"]
     await put(ground, job, "a", attempts=2)
@@ -95,7 +95,7 @@ async def test_a_row_that_is_held_on_its_last_attempt_is_not_dead_letter(ground:
 
 @ALL_FORMS
 async def test_a_row_that_was_dead_letter_is_nobody_s(ground: Ground, form: str) -> None:
-    """What its last claim wrote into it is cleared, so its holder can bring it back no more."""
+    """The claim's columns are cleared, so the holder cannot bring it back."""
     job = jobs(ground, form)
     work = job.claims["work"]
     await put(ground, job, "a", attempts=2)
@@ -108,7 +108,7 @@ async def test_a_row_that_was_dead_letter_is_nobody_s(ground: Ground, form: str)
 
 @ALL_FORMS
 async def test_the_last_failure_of_a_late_holder_is_lost(ground: Ground, form: str) -> None:
-    """P5: who allows fewer attempts does not end for ever what somebody else is working on."""
+    """P5: a claim with a lower max_attempts does not end another process's work."""
     job = jobs(ground, form)
     strict = impatient(job).claims["work"]
     await put(ground, job, "a")
@@ -121,7 +121,7 @@ async def test_the_last_failure_of_a_late_holder_is_lost(ground: Ground, form: s
 
 
 async def test_a_claim_sets_aside_the_rows_of_its_own_tenant_alone(ground: Ground) -> None:
-    """Those of others are ended by their own claims."""
+    """Rows of other tenants are ended by their own claims."""
     job = jobs(ground, tenant="shop")
     for shop in ("red", "blue"):
         ground.put(job, (shop, "a"), "QUEUED", made_at=1, attempts=3)
@@ -131,7 +131,7 @@ async def test_a_claim_sets_aside_the_rows_of_its_own_tenant_alone(ground: Groun
 
 
 async def test_a_row_is_dead_letter_when_it_is_the_first_of_its_line(ground: Ground) -> None:
-    """Not before somebody has dealt with those before it."""
+    """The rows before it, with the same ordering key, come first."""
     job = jobs(ground, claim={"ordering_key": "owner"})
     work = job.claims["work"]
     for number, (key, attempts) in enumerate([("a", 0), ("b", 3)]):

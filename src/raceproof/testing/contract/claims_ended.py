@@ -1,4 +1,4 @@
-"""Many claims that end together, on every store (L7; P4, P5): each is answered for, however many share a fence."""
+"""Many claims that end in one call, on every store (L7; P4, P5): each gets an answer, however many share a fence."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ MOVES = {
     "finish": {"from": ["RUNNING"], "to": "DONE"},
 }
 FORMS_ALONE = {"attempts": None, "max_attempts": None, "not_before": None, "back": None, "dead_letter": None}
-# what a finish finds that was made before: only a fence that stays in the row shows that it was one's own
+# how a second finish is answered: only a fence that stays in the row shows that the first one was its own
 ENDED = {"columns": Already, "timestamp": Lost, "marker": Lost}
 
 
 def plain(ground: Ground, form: str) -> Spec[str]:
-    """Jobs of which a finish tells nothing but that it was made: the shape that stores have a quick way for."""
+    """Jobs whose finish returns nothing but the answer: stores have a fast path for them."""
     return jobs(
         ground,
         form,
@@ -35,7 +35,7 @@ def plain(ground: Ground, form: str) -> Spec[str]:
 
 @ALL_FORMS
 async def test_claims_of_one_call_end_together_and_each_has_its_answer(ground: Ground, form: str) -> None:
-    """Those that were taken over meanwhile are lost; one that is named twice is answered as a second call would be."""
+    """Claims taken over meanwhile are lost; a claim named twice gets the answer of a second call."""
     job = plain(ground, form)
     await put(ground, job, *"abcde")
     work, finish = job.claims["work"], job.moves["finish"]
@@ -55,7 +55,7 @@ async def test_claims_of_one_call_end_together_and_each_has_its_answer(ground: G
 
 @ALL_FORMS
 async def test_many_claims_of_two_calls_end_together_and_each_has_its_answer(ground: Ground, form: str) -> None:
-    """Enough of each for a statement of its own; the answers come in the order of the claims."""
+    """Enough of each for a statement of its own; answers keep the order of the claims."""
     job = plain(ground, form)
     keys = [f"k{number:03}" for number in range(240)]
     await put(ground, job, *keys)
@@ -80,7 +80,7 @@ async def test_many_claims_of_two_calls_end_together_and_each_has_its_answer(gro
 @ALL_FORMS
 @pytest.mark.parametrize("shape", ["plain", "told"])
 async def test_a_stale_claim_is_lost_whatever_claims_it_comes_with(ground: Ground, form: str, shape: str) -> None:
-    """P4: each is decided by its own fence, also in the answer for those that were not reached at once."""
+    """P4: each is decided by its own fence, also if the first statement did not move it."""
     job = plain(ground, form) if shape == "plain" else jobs(ground, form)
     await put(ground, job, "a", "b")
     work = job.claims["work"]
@@ -105,7 +105,7 @@ async def test_many_stale_claims_are_lost_whatever_claims_they_come_with(ground:
 
 @ALL_FORMS
 async def test_the_same_end_again_writes_nothing_and_shows_where_the_row_is(ground: Ground, form: str) -> None:
-    """P12: who does not know how its finish ended asks again, also where the end clears the fence."""
+    """P12: after an unknown outcome the holder asks again, also where the end clears the fence."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -120,7 +120,7 @@ async def test_the_same_end_again_writes_nothing_and_shows_where_the_row_is(grou
 
 @pytest.mark.parametrize("how", ["key first", "claim first", "mapping", "named"])
 async def test_keys_and_claims_cannot_share_a_move(ground: Ground, how: str) -> None:
-    """P4: a statement that leaves the fences out for one of its rows would leave them out for all."""
+    """P4: a statement that drops the fence for one row would drop it for all."""
     job = jobs(ground)
     await put(ground, job, "a")
     work, finish = job.claims["work"], job.moves["finish"]
@@ -141,7 +141,7 @@ async def test_keys_and_claims_cannot_share_a_move(ground: Ground, how: str) -> 
 
 
 async def test_a_row_that_is_given_back_is_where_its_claim_found_it(ground: Ground) -> None:
-    """A claim that does not move the row leaves it, and without a column for it nothing rests."""
+    """A claim without a move leaves its row's status, and without a `not_before` column nothing backs off."""
     job = jobs(
         ground,
         history=True,

@@ -11,7 +11,7 @@ from raceproof.testing.contract.grounds import Ground
 from raceproof.testing.contract.jobs import ALL_FORMS, jobs, put
 
 HELD_BY = {"columns": "worker-1"}
-"""Who is reported as fenced off; the other forms keep no name, and report what they keep."""
+"""Who is reported as fenced off; the other forms store no name, and report what they store."""
 
 MOVES: dict[str, Any] = {
     "start": {"from": ["QUEUED"], "to": "RUNNING"},
@@ -32,7 +32,7 @@ def cancellable(ground: Ground, form: str, **changes: Any) -> Any:
 async def test_a_move_by_key_ends_the_claim_and_names_who_was_fenced_off(
     ground: Ground, form: str, history: bool
 ) -> None:
-    """An operator cancels a running job: the row shows no dead holder, and the holder can write nothing more."""
+    """An operator cancels a running job: the row shows no holder, and the holder cannot write any more."""
     job = cancellable(ground, form, history=history)
     await put(ground, job, "a")
     (claim,) = await ground.db.claim(job.claims["work"], by="worker-1", now=NOON)
@@ -52,7 +52,7 @@ async def test_a_move_by_key_ends_the_claim_and_names_who_was_fenced_off(
 
 @ALL_FORMS
 async def test_an_old_holder_cannot_finish_a_row_that_was_sent_back(ground: Ground, form: str) -> None:
-    """P4: `finish` leads from QUEUED too, so only the fence keeps the late holder out; the row can be claimed at once."""
+    """P4: `finish` leads from QUEUED too, so only the fence stops the late holder; the row can be claimed at once."""
     job = cancellable(ground, form)
     await put(ground, job, "a")
     (late,) = await ground.db.claim(job.claims["work"], by="late", now=NOON)
@@ -76,7 +76,7 @@ async def test_a_row_that_was_not_held_fences_nobody_off(ground: Ground, form: s
 @ALL_FORMS
 @pytest.mark.parametrize("how", ["keys", "matching"])
 async def test_many_rows_are_fenced_off_each_for_itself(ground: Ground, form: str, how: str) -> None:
-    """One bulk cancels what is held and what is not."""
+    """One call cancels held and free rows."""
     job = cancellable(ground, form)
     await put(ground, job, "a", "b")
     await ground.db.claim(job.claims["work"], 1, by="worker-1", now=NOON)
@@ -92,7 +92,7 @@ async def test_many_rows_are_fenced_off_each_for_itself(ground: Ground, form: st
 
 
 async def test_an_old_error_beside_a_marker_stays(ground: Ground) -> None:
-    """The column of a marker is the user's: only a marker is removed from it."""
+    """The column belongs to the user: only a marker is removed from it."""
     job = cancellable(ground, "marker")
     await put(ground, job, "a", error="timeout after 30 s")
     answer = await ground.db.move(job.moves["cancel"], "a", now=NOON)
@@ -102,7 +102,7 @@ async def test_an_old_error_beside_a_marker_stays(ground: Ground) -> None:
 
 @ALL_FORMS
 async def test_a_move_among_the_claimed_statuses_keeps_the_claim(ground: Ground, form: str) -> None:
-    """A claim that does not move its row holds it at several statuses."""
+    """A claim without a move holds its row at several statuses."""
     job = jobs(
         ground,
         form,

@@ -1,4 +1,4 @@
-"""Lines are worked on one row after the other, whatever stands in the columns that order them (L8)."""
+"""Rows with the same ordering key run one after the other, whatever is in the columns that sort them (L8)."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from raceproof.testing.contract.jobs import jobs
 
 
 async def in_order(ground: Ground, job: Spec[str]) -> list[str]:
-    """The rows of one line as they are claimed and finished; never two at once, and by key only the same one."""
+    """Claim and finish all rows, and return their order: never two at once, and by key only the held one."""
     work, found = job.claims["work"], []
     while claims := await ground.db.claim(work, 10, now=NOON):
         (mine,) = claims
@@ -22,7 +22,7 @@ async def in_order(ground: Ground, job: Spec[str]) -> list[str]:
 
 
 async def test_a_row_that_has_no_place_in_the_order_waits_as_the_others_do(ground: Ground) -> None:
-    """NULL is before or after everything, as the store sorts it, and not beside it."""
+    """NULL sorts before or after all values, as the store decides."""
     job = jobs(ground, claim={"ordering_key": "owner"})
     places = {"a": None, "b": 5, "c": None, "d": 4}
     for key, place in places.items():
@@ -32,7 +32,7 @@ async def test_a_row_that_has_no_place_in_the_order_waits_as_the_others_do(groun
 
 
 async def in_line(ground: Ground, job: Spec[str], *keys: str, tenant: str | None = None) -> None:
-    """Rows of one owner, offered one after the other."""
+    """Insert rows of one owner, and offer them one after the other."""
     db = ground.db.for_tenant(tenant) if tenant else ground.db
     for number, key in enumerate(keys):
         ground.put(job, (tenant, key) if tenant else key, "QUEUED", made_at=number, owner="ann")
@@ -41,7 +41,7 @@ async def in_line(ground: Ground, job: Spec[str], *keys: str, tenant: str | None
 
 @pytest.mark.parametrize("gone", [["a"], ["b"], ["a", "b"], ["b", "a"]], ids="".join)
 async def test_rows_that_are_gone_hold_up_nobody_behind_them(ground: Ground, gone: list[str]) -> None:
-    """P13: the first of a line was deleted, or one after it; the next is claimed at once, and then those behind it."""
+    """P13: the first row of its key was deleted, or a later one; the next can be claimed at once, then those behind."""
     job = jobs(ground, claim={"ordering_key": "owner"})
     await in_line(ground, job, *"abcd")
     for key in gone:
@@ -50,7 +50,7 @@ async def test_rows_that_are_gone_hold_up_nobody_behind_them(ground: Ground, gon
 
 
 async def test_a_row_that_ended_and_is_gone_holds_up_nobody_behind_it(ground: Ground) -> None:
-    """An operator ended it by its key, and nobody had looked before it was forgotten."""
+    """An operator ended it by key, and it was deleted before any claim looked at it."""
     job = jobs(ground, claim={"ordering_key": "owner"})
     await in_line(ground, job, *"abc")
     assert (await ground.db.move(job.moves["give_up"], "a")).won
@@ -59,7 +59,7 @@ async def test_a_row_that_ended_and_is_gone_holds_up_nobody_behind_it(ground: Gr
 
 
 async def test_by_its_key_a_row_can_be_claimed_when_those_before_it_are_gone(ground: Ground) -> None:
-    """P13: nothing stands before it that could be worked on."""
+    """P13: no row before it is left to work on."""
     job = jobs(ground, claim={"ordering_key": "owner"})
     await in_line(ground, job, *"abcd")
     ground.remove(job, "a")
@@ -69,7 +69,7 @@ async def test_by_its_key_a_row_can_be_claimed_when_those_before_it_are_gone(gro
 
 
 async def test_a_row_of_no_line_is_claimed_by_its_key(ground: Ground) -> None:
-    """It has no value in the column of the lines, and so waits for nobody."""
+    """It has no ordering key, so it waits for no other row."""
     job = jobs(ground, claim={"ordering_key": "owner"})
     ground.put(job, "a", "QUEUED", made_at=1)
     mine = await ground.db.claim_one(job.claims["work"], "a", now=NOON)
@@ -78,7 +78,7 @@ async def test_a_row_of_no_line_is_claimed_by_its_key(ground: Ground) -> None:
 
 
 async def test_an_event_that_is_gone_holds_up_no_event_behind_it(ground: Ground) -> None:
-    """P13: those that were there, and those that come later."""
+    """P13: neither events already there nor later ones."""
     inbox = Inbox(fresh_name("inbox"))
     ground.inbox_table(inbox)
     await ground.db.receive_many(inbox, [Arrival("t", key, b"{}", {}, "ann") for key in "abc"], now=NOON)
@@ -92,7 +92,7 @@ async def test_an_event_that_is_gone_holds_up_no_event_behind_it(ground: Ground)
 
 
 async def test_the_lines_of_two_tenants_are_two(ground: Ground) -> None:
-    """L3: whoever has the same value at another tenant waits for nobody, by search and by key."""
+    """L3: the same ordering key of another tenant holds nothing up, by search or by key."""
     job = jobs(ground, tenant="shop", claim={"ordering_key": "owner"})
     for shop in ("red", "blue", "green"):
         await in_line(ground, job, "a", "b", tenant=shop)

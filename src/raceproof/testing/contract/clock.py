@@ -12,12 +12,12 @@ NOON = datetime(2030, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
 def after(seconds: float) -> datetime:
-    """So many seconds after noon."""
+    """The moment this many seconds after noon."""
     return NOON + timedelta(seconds=seconds)
 
 
 def answered_late(program: Program[T]) -> Program[tuple[T, float]]:
-    """What a program answers, and when its first statement was sent; time goes by before it hears of any result."""
+    """Run a program, but let the clock move on before each result; also return when the first statement was sent."""
     statement = next(program)
     sent = time.monotonic()
     while True:

@@ -1,4 +1,4 @@
-"""A store's clock that is set back keeps no dead holder's row, lease or turn out of reach, on every store (A2; P3, P13)."""
+"""After a store's clock is set back, a dead holder's row, lease or send permit stays reachable (A2; P3, P13)."""
 
 import pytest
 
@@ -16,7 +16,7 @@ HOUR = 3600.0
 async def test_a_row_of_a_dead_holder_can_be_claimed_after_the_clock_was_set_back(
     ground: Ground, form: str, how: str
 ) -> None:
-    """Its lease ends an hour from now, and no lease is that long; whoever took it is fenced off if it lives."""
+    """Its lease ends an hour from now, longer than any lease; a holder that lives after all is fenced off."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -28,14 +28,14 @@ async def test_a_row_of_a_dead_holder_can_be_claimed_after_the_clock_was_set_bac
         claim = await ground.db.claim_one(work, "a", by="next", now=now)
     assert (claim.key, claim.by, claim.taken_over) == ("a", "next", True)
     assert isinstance(await ground.db.move(job.moves["finish"], late, now=after(1 - HOUR)), Lost)
-    # the new holder's lease is as long as ever, by the clock as it is now
+    # the new holder has its whole lease, by the clock as it is now
     assert await ground.db.claim(work, by="third", now=after(1 - HOUR)) == []
     assert (await ground.db.move(job.moves["finish"], claim, now=after(2 - HOUR))).won
 
 
 @ALL_FORMS
 async def test_a_holder_that_lives_renews_and_keeps_its_row(ground: Ground, form: str) -> None:
-    """Only between the step and its next renewal can another process take the row over."""
+    """Another process can take the row only between the step and the next renewal."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -47,7 +47,7 @@ async def test_a_holder_that_lives_renews_and_keeps_its_row(ground: Ground, form
 
 @ALL_FORMS
 async def test_a_small_step_back_leaves_the_holder_alone(ground: Ground, form: str) -> None:
-    """Clocks are set right by a little all the time; up to a lease, the holder just has so much longer."""
+    """Clocks are corrected by small steps all the time; up to one lease, the claim just lasts longer."""
     job = jobs(ground, form)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -58,7 +58,7 @@ async def test_a_small_step_back_leaves_the_holder_alone(ground: Ground, form: s
 
 
 async def test_a_longer_lease_than_one_s_own_is_respected(ground: Ground) -> None:
-    """P3: a release that declares a longer lease, or a call that asks for one, is not robbed by the others."""
+    """P3: a longer lease, from a newer release or a call, is not cut short by others."""
     job = jobs(ground)
     await put(ground, job, "a")
     work = job.claims["work"]
@@ -71,7 +71,7 @@ async def test_a_longer_lease_than_one_s_own_is_respected(ground: Ground) -> Non
 
 
 async def test_rows_that_rest_for_long_hide_no_dead_holder_s_row(ground: Ground) -> None:
-    """P13: they wait for longer than a lease too, and there may be many of them."""
+    """P13: rows that back off are not free for longer than a lease either, and there may be many."""
     job = jobs(ground, claim={"max_attempts": None, "dead_letter": None, "attempts": None})
     resting = [f"r{number:02}" for number in range(25)]
     await put(ground, job, "a", *resting)
@@ -101,7 +101,7 @@ async def test_the_lease_of_a_dead_leader_is_free_after_the_clock_was_set_back(g
 
 
 async def test_a_longer_lease_of_a_newer_release_is_respected(ground: Ground) -> None:
-    """P10: in a rolling deploy two releases may declare different lengths; the shorter one does not take over."""
+    """P10: during a rolling deploy two releases declare different leases; the shorter one does not take over."""
     long = Lease("bot", 300, fresh_name("leases"))
     ground.lease_table(long.table)
     short = Lease("bot", 30, long.table)
@@ -112,7 +112,7 @@ async def test_a_longer_lease_of_a_newer_release_is_respected(ground: Ground) ->
 
 @BOTH
 async def test_a_turn_of_a_dead_sender_is_free_after_the_clock_was_set_back(ground: Ground, told: bool) -> None:
-    """It is in doubt, as one whose time is over."""
+    """Its outcome is in doubt, as after the usual time."""
     delivery, _ = pictures(ground, told)
     first = await ground.db.begin_delivery(delivery, "a", by="dead", now=NOON)
     assert not (await ground.db.begin_delivery(delivery, "a", by="next", now=after(-200))).won
@@ -120,6 +120,6 @@ async def test_a_turn_of_a_dead_sender_is_free_after_the_clock_was_set_back(grou
     assert isinstance(permit, SendPermit)
     assert (permit.in_doubt, permit.idempotency_key) == (True, first.idempotency_key)
     assert not (await ground.db.delivered(first, now=after(1 - HOUR))).won
-    # the new turn is as long as ever, by the clock as it is now
+    # the new permit lasts its whole time, by the clock as it is now
     assert not (await ground.db.begin_delivery(delivery, "a", by="third", now=after(1 - HOUR))).won
     assert (await ground.db.delivered(permit, now=after(2 - HOUR))).won

@@ -1,4 +1,4 @@
-"""What a delivery promises on every store (L9; P4, P5, P14): turns. No test here knows which store it runs on."""
+"""What a delivery promises on every store (L9; P4, P5, P14): at most one process may send at a time."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from raceproof.testing.contract.pictures import BOTH, once, pictures
 
 @BOTH
 async def test_of_two_senders_one_has_the_turn_and_the_other_learns_so(ground: Ground, told: bool) -> None:
-    """A callback and a poller, and one picture."""
+    """A callback and a poller race for one picture."""
     delivery, spec = pictures(ground, told)
     async with once(ground, delivery, "a", by="callback", now=NOON) as permit:
         assert isinstance(permit, SendPermit)
@@ -33,7 +33,7 @@ async def test_of_two_senders_one_has_the_turn_and_the_other_learns_so(ground: G
 
 @BOTH
 async def test_a_clean_failure_frees_the_turn_for_the_next_try(ground: Ground, told: bool) -> None:
-    """It was surely not sent, so nobody need wait; the idempotency key stays the same."""
+    """Nothing was sent, so no sender needs to wait; the idempotency key stays the same."""
     delivery, spec = pictures(ground, told)
     with pytest.raises(NotSent):
         async with once(ground, delivery, "a", now=NOON) as first:
@@ -48,7 +48,7 @@ async def test_a_clean_failure_frees_the_turn_for_the_next_try(ground: Ground, t
 
 
 async def test_whatever_a_receiver_says_its_refusal_frees_the_turn(ground: Ground) -> None:
-    """A text that no store takes is kept as well as it can be, and keeps nothing from being told."""
+    """A text that the store cannot take is stored as well as possible, and does not hide the refusal."""
     delivery, spec = pictures(ground, True)
     with pytest.raises(NotSent):
         async with once(ground, delivery, "a", now=NOON):
@@ -63,7 +63,7 @@ async def test_whatever_a_receiver_says_its_refusal_frees_the_turn(ground: Groun
 
 @BOTH
 async def test_what_another_program_has_delivered_is_not_sent_again(ground: Ground, told: bool) -> None:
-    """P7: also where it leaves the time at which it began."""
+    """P7: also if the row still has the time of the earlier begin."""
     delivery, spec = pictures(ground, told)
     await ground.db.begin_delivery(delivery, "a", now=NOON)
     begun = ground.get(spec, "a")["delivering_at"]
@@ -75,7 +75,7 @@ async def test_what_another_program_has_delivered_is_not_sent_again(ground: Grou
 
 @BOTH
 async def test_a_late_sender_can_mark_nothing(ground: Ground, told: bool) -> None:
-    """P5: the slow first sender neither completes nor frees the turn of the second."""
+    """P5: the slow first sender can neither complete nor free the second sender's permit."""
     delivery, spec = pictures(ground, told)
     late = await ground.db.begin_delivery(delivery, "a", by="late", now=NOON)
     current = await ground.db.begin_delivery(delivery, "a", by="next", now=after(301))
@@ -93,7 +93,7 @@ async def test_a_late_sender_can_mark_nothing(ground: Ground, told: bool) -> Non
 
 
 async def test_a_turn_taken_after_the_clock_went_back_has_a_later_fence(ground: Ground) -> None:
-    """P4: the one before, whose end nobody knows, can mark nothing."""
+    """P4: an earlier sender, whose outcome is unknown, cannot record anything."""
     delivery, _ = pictures(ground, True)
     late = await ground.db.begin_delivery(delivery, "a", now=NOON)
     await ground.db.uncertain(late, now=NOON)
@@ -103,7 +103,7 @@ async def test_a_turn_taken_after_the_clock_went_back_has_a_later_fence(ground: 
 
 
 def test_each_delivery_of_each_row_has_an_idempotency_key_of_its_own() -> None:
-    """P7: or a receiver that remembers them would take one for the repetition of another."""
+    """P7: otherwise a receiver that remembers keys would take one send for a repetition of another."""
     one = Delivery("picture", "jobs")
     of_shops = replace(one, tenant="shop")
     found = {
@@ -119,7 +119,7 @@ def test_each_delivery_of_each_row_has_an_idempotency_key_of_its_own() -> None:
 
 
 async def test_a_long_send_renews_its_turn(ground: Ground) -> None:
-    """The turn that comes back is the same one with a new fence; whoever has the old one means it too."""
+    """The new permit is the same turn with a new fence; the old permit still names it."""
     delivery, _ = pictures(ground, False)
     permit = await ground.db.begin_delivery(delivery, "a", now=NOON)
     renewed = await ground.db.sending(permit, now=after(200))
@@ -133,7 +133,7 @@ async def test_a_long_send_renews_its_turn(ground: Ground) -> None:
 async def test_a_block_that_says_when_it_sends_ends_as_delivered(
     ground: Ground, policy: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`sending` gives the turn a new fence, and the end of the block is marked with that one."""
+    """`sending` gives the permit a new fence, and the end of the block uses it."""
     delivery, spec = pictures(ground, True, policy=policy)
     async with once(ground, delivery, "a", reserve=True, now=NOON) as permit:
         await ground.db.sending(permit, now=after(1))
@@ -144,7 +144,7 @@ async def test_a_block_that_says_when_it_sends_ends_as_delivered(
 
 
 async def test_a_send_that_cannot_be_marked_is_warned_of(ground: Ground, caplog: pytest.LogCaptureFixture) -> None:
-    """It was sent, and somebody else has the turn by now: not an error of this sender, but somebody should know."""
+    """It was sent, and another process holds the permit by now: no error, but a warning."""
     delivery, _ = pictures(ground, True)
     async with once(ground, delivery, "a", now=NOON):
         assert isinstance(await ground.db.begin_delivery(delivery, "a", now=after(301)), SendPermit)
@@ -152,7 +152,7 @@ async def test_a_send_that_cannot_be_marked_is_warned_of(ground: Ground, caplog:
 
 
 async def test_rows_that_are_not_there_and_calls_that_cannot_be(ground: Ground) -> None:
-    """Errors of the call come before anything is sent."""
+    """Errors of the call are raised before anything is sent."""
     delivery, _ = pictures(ground, False)
     assert isinstance(await ground.db.begin_delivery(delivery, "nobody", now=NOON), Missing)
     with pytest.raises(CallError, match="needs a state= column"):
@@ -166,7 +166,7 @@ async def test_rows_that_are_not_there_and_calls_that_cannot_be(ground: Ground) 
 
 @BOTH
 async def test_those_under_way_hide_none_whose_end_nobody_knows(ground: Ground, told: bool) -> None:
-    """However few are asked for: with `uncertain=True` the others do not count."""
+    """However low the limit: with `uncertain=True` the others do not count."""
     delivery, spec = pictures(ground, told, stale=60)
     if not ground.searches:
         with pytest.raises(CallError, match="cannot search"):
@@ -219,7 +219,7 @@ async def test_those_of_other_tenants_are_not_told(ground: Ground) -> None:
 
 @BOTH
 async def test_the_fence_of_a_turn_grows_also_when_the_clock_goes_back(ground: Ground, told: bool) -> None:
-    """P4: the store's clock was set back while it was sent."""
+    """P4: the store's clock was set back during the send."""
     delivery, _ = pictures(ground, told)
     before = await ground.db.begin_delivery(delivery, "a", now=NOON)
     sending = await ground.db.sending(before, now=after(-10))

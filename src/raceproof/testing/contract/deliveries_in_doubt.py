@@ -1,4 +1,4 @@
-"""What a delivery promises on every store about a try whose end nobody knows (L9; P7, P14)."""
+"""What a delivery promises on every store after a send whose outcome is unknown (L9; P7, P14)."""
 
 import asyncio
 from dataclasses import replace
@@ -16,7 +16,7 @@ from raceproof.testing.contract.pictures import BOTH, Probe, once, pictures
 
 @BOTH
 async def test_an_unknown_end_is_tried_again_with_the_same_key(ground: Ground, told: bool) -> None:
-    """Policy resend: a timeout in the send leaves the turn uncertain; the next one knows that it may have arrived."""
+    """Policy resend: a timeout leaves the delivery uncertain; the next sender knows that it may have arrived."""
     delivery, _ = pictures(ground, told)
     with pytest.raises(TimeoutError):
         async with once(ground, delivery, "a", now=NOON) as first:
@@ -28,7 +28,7 @@ async def test_an_unknown_end_is_tried_again_with_the_same_key(ground: Ground, t
 
 @BOTH
 async def test_held_unknowns_are_never_sent_again_until_somebody_has_looked(ground: Ground, told: bool) -> None:
-    """Policy hold: at most once, and the unknown is shown."""
+    """Policy hold: at most one send, and the delivery is listed as uncertain."""
     delivery, _ = pictures(ground, told, policy="hold")
     with pytest.raises(TimeoutError):
         async with once(ground, delivery, "a", now=NOON):
@@ -43,7 +43,7 @@ async def test_held_unknowns_are_never_sent_again_until_somebody_has_looked(grou
 
 @BOTH
 async def test_only_what_is_in_doubt_is_resolved(ground: Ground, told: bool) -> None:
-    """P7: neither what nobody has begun, nor what somebody is sending, nor what has arrived."""
+    """P7: not one that no process began, one that is being sent, or one that has arrived."""
     delivery, spec = pictures(ground, told, policy="hold")
     assert isinstance(await ground.db.resolve(delivery, "a", arrived=True, now=NOON), SendRefused)
     assert ground.get(spec, "a")["delivered_at"] is None
@@ -56,7 +56,7 @@ async def test_only_what_is_in_doubt_is_resolved(ground: Ground, told: bool) -> 
 
 
 async def test_who_was_uncertain_may_still_say_that_it_arrived(ground: Ground) -> None:
-    """P7: an unknown end keeps the turn, so that a late answer of the receiver can end the doubt."""
+    """P7: an unknown outcome keeps the permit, so that a late answer of the receiver can settle it."""
     delivery, spec = pictures(ground, True, policy="hold")
     permit = await ground.db.begin_delivery(delivery, "a", now=NOON)
     await ground.db.uncertain(permit, "no answer", now=after(1))
@@ -66,7 +66,7 @@ async def test_who_was_uncertain_may_still_say_that_it_arrived(ground: Ground) -
 
 @BOTH
 async def test_a_probe_is_asked_before_an_unknown_one_is_sent_again(ground: Ground, told: bool) -> None:
-    """It arrived: nothing is sent. It did not: it is sent. It cannot tell: it stays uncertain."""
+    """Arrived: nothing is sent. Not arrived: it is sent. Cannot tell: it stays uncertain."""
     for found, expected in ((True, "delivered"), (None, "uncertain"), (False, "sent")):
         delivery, spec = pictures(ground, told, policy="probe")
         with pytest.raises(TimeoutError):
@@ -83,7 +83,7 @@ async def test_a_probe_is_asked_before_an_unknown_one_is_sent_again(ground: Grou
 
 
 async def test_a_crash_before_the_send_is_known_to_be_one(ground: Ground) -> None:
-    """Reserved is not sending: after the stale time it may be sent, even in mode hold, and it is not in doubt."""
+    """A reservation is not a send: after the stale time it may be sent, even with policy hold, and is not in doubt."""
     delivery, _ = pictures(ground, True, policy="hold")
     permit = await ground.db.begin_delivery(delivery, "a", reserve=True, now=NOON)
     assert isinstance(await ground.db.begin_delivery(delivery, "a", now=after(10)), SendRefused)
@@ -98,7 +98,7 @@ async def test_a_crash_before_the_send_is_known_to_be_one(ground: Ground) -> Non
 
 @pytest.mark.parametrize("policy", ["resend", "probe"])
 async def test_the_doubt_about_a_try_outlives_a_turn_that_was_only_reserved(ground: Ground, policy: Any) -> None:
-    """P7: who reserves has sent nothing, but the one before may have; so the third one is in doubt as the second was."""
+    """P7: a reservation sent nothing, but the sender before it may have; so the third is in doubt like the second."""
     delivery, spec = pictures(ground, True, policy=policy)
     first = await ground.db.begin_delivery(delivery, "a", now=NOON)
     await ground.db.uncertain(first, "no answer", now=NOON)
@@ -114,7 +114,7 @@ async def test_the_doubt_about_a_try_outlives_a_turn_that_was_only_reserved(grou
 
 @pytest.mark.parametrize("policy", ["resend", "probe"])
 async def test_a_clean_failure_does_not_end_the_doubt_about_the_try_before(ground: Ground, policy: Any) -> None:
-    """P7: this one was surely not sent, that one nobody knows of; the next may follow at once, and knows it."""
+    """P7: this send failed for sure, the earlier one is unknown; the next may follow at once, and knows it."""
     delivery, spec = pictures(ground, True, policy=policy)
     first = await ground.db.begin_delivery(delivery, "a", now=NOON)
     await ground.db.uncertain(first, "no answer", now=NOON)
@@ -128,7 +128,7 @@ async def test_a_clean_failure_does_not_end_the_doubt_about_the_try_before(groun
 
 
 async def test_with_two_timestamps_a_probe_is_asked_again_after_the_stale_time(ground: Ground) -> None:
-    """They cannot tell a clean failure from an unknown end: so the row stays as it is, and is in doubt later."""
+    """Without a state column a clean failure looks like an unknown outcome: the row stays, and is in doubt later."""
     delivery, spec = pictures(ground, False, policy="probe")
     await ground.db.begin_delivery(delivery, "a", now=NOON)
     second = await ground.db.begin_delivery(delivery, "a", now=after(301))
@@ -142,7 +142,7 @@ async def test_with_two_timestamps_a_probe_is_asked_again_after_the_stale_time(g
 
 @BOTH
 async def test_who_resends_need_not_wait_after_a_clean_failure(ground: Ground, told: bool) -> None:
-    """A failure clears the lock, whoever had it before."""
+    """A failure clears the lock, whichever process held it before."""
     delivery, _ = pictures(ground, told)
     await ground.db.begin_delivery(delivery, "a", now=NOON)
     second = await ground.db.begin_delivery(delivery, "a", now=after(301))
@@ -153,7 +153,7 @@ async def test_who_resends_need_not_wait_after_a_clean_failure(ground: Ground, t
 @BOTH
 @pytest.mark.parametrize("reserve", [False, True])
 async def test_a_probe_that_fails_leaves_the_delivery_uncertain(ground: Ground, told: bool, reserve: bool) -> None:
-    """It is asked again before anything is sent, and its word settles the doubt."""
+    """The receiver is asked again before anything is sent, and its answer settles the doubt."""
     delivery, spec = pictures(ground, told, policy="probe")
     options = {"reserve": True} if reserve and told else {}
     await ground.db.begin_delivery(delivery, "a", now=NOON)
@@ -177,7 +177,7 @@ async def test_a_probe_that_fails_leaves_the_delivery_uncertain(ground: Ground, 
 async def test_a_row_that_was_begun_before_it_had_a_state_is_in_doubt(
     ground: Ground, policy: Any, state: str | None
 ) -> None:
-    """P7: somebody took the turn and is gone, and no word says that nothing was sent."""
+    """P7: a process began and died, and nothing says that it sent nothing."""
     delivery, spec = pictures(ground, True, policy=policy)
     for key in ("old", "other"):
         ground.put(spec, key, "x", state=state)
@@ -196,7 +196,7 @@ async def test_a_row_that_was_begun_before_it_had_a_state_is_in_doubt(
 
 
 async def test_a_cancelled_send_is_uncertain(ground: Ground) -> None:
-    """P14: nobody knows what the receiver got."""
+    """P14: what the receiver got is unknown."""
     delivery, spec = pictures(ground, True)
     with pytest.raises(asyncio.CancelledError):
         async with once(ground, delivery, "a", now=NOON):
@@ -205,7 +205,7 @@ async def test_a_cancelled_send_is_uncertain(ground: Ground) -> None:
 
 
 async def test_a_probe_may_keep_its_turn_alive_and_what_it_says_counts_for_the_newest(ground: Ground) -> None:
-    """A long look at the receiver begins the turn anew; after it, the send can be marked."""
+    """A slow question to the receiver renews the permit; after it, the send can be recorded."""
     delivery, spec = pictures(ground, True, policy="probe")
     await ground.db.begin_delivery(delivery, "a", now=NOON)
 
@@ -226,7 +226,7 @@ async def test_a_probe_may_keep_its_turn_alive_and_what_it_says_counts_for_the_n
 
 @pytest.mark.parametrize("found", [True, False, None])
 async def test_who_was_replaced_while_it_asked_is_told_so(ground: Ground, found: bool | None) -> None:
-    """Whatever the receiver says, it is not this one's turn any more, and it does not send."""
+    """Whatever the receiver says, this process has lost the permit and does not send."""
     delivery, spec = pictures(ground, True, policy="probe")
     await ground.db.begin_delivery(delivery, "a", now=NOON)
 
@@ -248,7 +248,7 @@ async def test_who_was_replaced_while_it_asked_is_told_so(ground: Ground, found:
 
 
 async def test_a_probe_that_says_neither_yes_nor_no_is_an_error(ground: Ground) -> None:
-    """Something that is only true by chance does not count as having arrived."""
+    """A value that merely counts as true does not mean that it arrived."""
     delivery, spec = pictures(ground, True, policy="probe")
     await ground.db.begin_delivery(delivery, "a", now=NOON)
     said: Any = {"arrived": False}

@@ -1,4 +1,4 @@
-"""What a call asks of the row is checked before `Already`, on every store (L2; P1, P4): it may be an authorization."""
+"""Guards of a call are checked before `Already`, on every store (L2; P1, P4): a guard may be an authorization."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from raceproof.testing.contract.orders import DECLARATION, orders
 
 
 async def test_a_guard_of_the_call_comes_before_already(ground: Ground) -> None:
-    """Whoever may not move the row does not learn that it was moved for them."""
+    """A caller that may not move the row does not learn that it has already moved."""
     order = orders()
     ground.table(order, {"user_id": "text"})
     ground.put(order, "a", "PACKED", user_id="ann")
@@ -48,7 +48,7 @@ async def test_a_guard_that_does_not_hold_is_named_wherever_the_row_is(ground: G
 
 
 async def test_a_declared_guard_that_the_move_itself_makes_false_leaves_already(ground: Ground) -> None:
-    """`where=packed_at IS NULL` with `stamp="packed_at"` is the usual way to declare it: a second call is there already."""
+    """A move often declares `where=packed_at IS NULL` with `stamp="packed_at"`: a second call gets `Already`."""
     pack_once = {**DECLARATION["moves"]["pack"], "where": [["packed_at", "is null"]]}
     order = orders(moves={**DECLARATION["moves"], "pack": pack_once})
     ground.table(order, {"user_id": "text"})
@@ -64,7 +64,7 @@ async def test_a_declared_guard_that_the_move_itself_makes_false_leaves_already(
 
 @pytest.mark.parametrize("how", ["guard", "revision"])
 async def test_a_key_named_twice_in_one_bulk_is_guarded_both_times(ground: Ground, how: str) -> None:
-    """The second is answered as a second call would be: the first has made its guard false."""
+    """The second gets the answer of a second call: the first has made the guard false."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -77,7 +77,7 @@ async def test_a_key_named_twice_in_one_bulk_is_guarded_both_times(ground: Groun
 
 @pytest.mark.parametrize("how", ["guard", "revision"])
 async def test_a_loser_is_recorded_as_it_is_answered(ground: Ground, how: str) -> None:
-    """L5: the history of losers and the answer tell the same."""
+    """L5: the history of losers agrees with the answer."""
     order = orders(history=True, losers=True)
     ground.table(order, {"user_id": "text"})
     ground.put(order, "a", "NEW", user_id="ann")
@@ -91,7 +91,7 @@ async def test_a_loser_is_recorded_as_it_is_answered(ground: Ground, how: str) -
 
 @ALL_FORMS
 async def test_a_second_finisher_knows_that_another_one_was_quicker(ground: Ground, form: str) -> None:
-    """Its result was not kept, so it must not take the row for its own: in every form the answer is `Lost`."""
+    """Its result was not stored, so it must not believe it won: in every form the answer is `Lost`."""
     job = jobs(ground, form, history=True)
     await put(ground, job, "a")
     (late,) = await ground.db.claim(job.claims["work"], by="late", now=NOON)
@@ -107,7 +107,7 @@ async def test_a_second_finisher_knows_that_another_one_was_quicker(ground: Grou
 
 
 async def test_already_tells_a_holder_that_it_moved_the_row_itself(ground: Ground) -> None:
-    """P12: who does not know how its finish ended asks again; its fence is still the row's."""
+    """P12: after an unknown outcome the holder asks again; the row still carries its fence."""
     job = jobs(ground)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)
@@ -117,7 +117,7 @@ async def test_already_tells_a_holder_that_it_moved_the_row_itself(ground: Groun
 
 @pytest.mark.parametrize("form", ["timestamp", "marker"])
 async def test_where_the_end_clears_the_fence_the_history_names_who_finished(ground: Ground, form: str) -> None:
-    """P12: nothing in the row tells any more, so the same finish again is `Lost`, by oneself; `call=` replays it."""
+    """P12: the row shows nothing any more, so the same finish again is `Lost`, by oneself; `call=` replays it."""
     job = jobs(ground, form, history=True)
     await put(ground, job, "a")
     (mine,) = await ground.db.claim(job.claims["work"], by="ann", now=NOON)

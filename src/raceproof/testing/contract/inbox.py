@@ -1,4 +1,4 @@
-"""What the inbox promises on every store (L12; P8). No test here knows which store it runs on."""
+"""What the inbox promises on every store (L12; P8)."""
 
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ async def test_an_event_is_kept_once_with_its_raw_bytes(ground: Ground) -> None:
 
 
 async def test_an_event_is_worked_on_once(ground: Ground) -> None:
-    """Also when it is brought again after its end."""
+    """Also if it arrives again after its end."""
     inbox = an_inbox(ground)
     await ground.db.receive(inbox, Arrival("telegram", "1", b"{}"), now=NOON)
     (mine,) = await ground.db.claim(inbox.work, now=NOON)
@@ -42,7 +42,7 @@ async def test_an_event_is_worked_on_once(ground: Ground) -> None:
 
 
 async def test_events_of_one_user_are_worked_on_in_order_and_of_many_at_once(ground: Ground) -> None:
-    """The ordering key; events without one wait for nobody."""
+    """By ordering key; an event without one waits for no other."""
     inbox = an_inbox(ground)
     arrivals = [
         Arrival("t", f"{n}", b"{}", {}, user) for n, user in enumerate(["ann", "ann", "bob", None, None, "ann"])
@@ -74,7 +74,7 @@ async def test_an_event_that_always_fails_is_dead_letter_and_lets_the_next_one_t
 
 
 async def test_all_that_wait_are_counted_also_behind_others(ground: Ground) -> None:
-    """Every event that was kept and has not ended, in whatever line, or in none."""
+    """Every stored event that has not ended, with any ordering key or none."""
     inbox = an_inbox(ground)
     users = ["ann", "ann", "bob", None, None, "ann"]
     arrivals = [Arrival("t", f"{n}", b"{}", {}, user) for n, user in enumerate(users)]
@@ -88,7 +88,7 @@ async def test_all_that_wait_are_counted_also_behind_others(ground: Ground) -> N
 async def test_events_of_one_user_that_come_together_keep_their_order_whatever_their_ids(
     ground: Ground,
 ) -> None:
-    """Neither as texts nor as numbers are ids an order."""
+    """Ids order nothing, neither as text nor as numbers."""
     inbox = an_inbox(ground)
     ids = ["9", "10", "b", "a"]
     await ground.db.receive_many(inbox, [Arrival("t", one, b"{}", {}, "ann") for one in ids], now=NOON)
@@ -101,7 +101,7 @@ async def test_events_of_one_user_that_come_together_keep_their_order_whatever_t
 
 
 async def test_an_event_that_was_revived_is_not_forgotten(ground: Ground) -> None:
-    """P8: it waits again, however long ago it was set aside; brought again, it is a duplicate."""
+    """P8: it waits again, however long ago it was dead-lettered; if it arrives again, it is a duplicate."""
     inbox = Inbox(fresh_name("inbox"), attempts=1)
     ground.inbox_table(inbox)
     await ground.db.receive(inbox, Arrival("t", "1", b"{}"), now=NOON)
@@ -122,7 +122,7 @@ async def test_one_brought_twice_at_once_is_new_only_the_first_time(ground: Grou
 
 
 async def test_bad_events_are_told_before_anything_is_sent(ground: Ground) -> None:
-    """A text for a body, no id, NUL in an id, an ordering key that says nothing."""
+    """A body of text, an empty id, NUL in an id, an empty ordering key."""
     inbox = an_inbox(ground)
     nameless = Arrival("t", "1", b"", ordering_key="")
     for bad in (Arrival("t", "1", "text"), Arrival("t", "", b""), Arrival("t", "a\0b", b""), nameless):  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The lifecycle that the contract of claims is told with: work that is started, finished, given back and set aside."""
+"""The lifecycle for the contract of claims: jobs that start, finish, go back to the queue or are dead-lettered."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def jobs(
     extra: dict[str, str] | None = None,
     **changes: Any,
 ) -> Spec[str]:
-    """The lifecycle on a table of its own; `claim` changes its claim, `changes` the declaration, `extra` are columns."""
+    """The lifecycle on a table of its own. `claim` changes the claim, `extra` adds columns, `changes` the declaration."""
     work = {
         "move": "start",
         "lease": 30,
@@ -61,7 +61,7 @@ def jobs(
 
 
 async def put(ground: Ground, spec: Spec[str], *keys: str, status: str = "QUEUED", **columns: Any) -> None:
-    """Rows that are made one after the other, and offered."""
+    """Insert rows one after the other, and offer them."""
     for number, key in enumerate(keys):
         ground.put(spec, key, status, **{"made_at": number, **columns})
     await ground.db.offer(spec.claims["work"], keys)

@@ -1,4 +1,4 @@
-"""Which row is meant, on every store: keys of every kind, tenants, odd names. No test here knows which store it runs on."""
+"""Which row a key names, on every store: keys of every kind, tenants, odd names."""
 
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from raceproof.testing.contract.orders import orders
 
 
 async def test_keys_of_every_kind_find_their_row_and_no_other(ground: Ground) -> None:
-    """Text with anything in it, numbers, UUIDs."""
+    """Text with any characters."""
     order = orders(history=True)
     ground.table(order)
     keys = [
@@ -40,7 +40,7 @@ async def test_keys_of_every_kind_find_their_row_and_no_other(ground: Ground) ->
 
 @pytest.mark.parametrize("kind", ["bigint", "uuid"])
 async def test_numbers_and_uuids_are_keys(ground: Ground, kind: str) -> None:
-    """Each as the type that the column has."""
+    """Each with the column's own type."""
     order = orders(history=True)
     ground.table(order, {"order_id": kind})
     number = 2**53 - 1 if kind == "bigint" else UUID("6f1f2c3a-0b1c-4d5e-8f90-123456789abc")
@@ -65,7 +65,7 @@ async def test_a_key_of_several_columns_is_a_tuple(ground: Ground) -> None:
 
 
 async def test_a_tenant_sees_its_own_rows_alone(ground: Ground) -> None:
-    """The same key of another tenant is another row; without a tenant nothing is asked."""
+    """The same key of another tenant is another row; without a tenant nothing is sent."""
     order = orders(tenant="tenant_id", history=True)
     ground.table(order)
     ground.put(order, ("red", "a"), "NEW")
@@ -84,7 +84,7 @@ async def test_a_tenant_sees_its_own_rows_alone(ground: Ground) -> None:
 
 
 async def test_odd_names_are_only_names(ground: Ground) -> None:
-    """Quotes, spaces, braces, percent signs and capitals in every name that a declaration has."""
+    """Quotes, spaces, braces, percent signs and capitals in every declared name."""
     odd = fresh_name("Odd {t} 100%") + ' ""x"" '
     order = orders(
         table=f'"{odd}"',
@@ -111,7 +111,7 @@ BAD_KEYS = [None, True, 1.5, ["a"], {"a": 1}, b"a", (), ("a", "b"), "a\0b"]
 
 @pytest.mark.parametrize("key", BAD_KEYS, ids=repr)
 async def test_a_key_of_the_wrong_shape_is_an_error_before_anything_is_sent(ground: Ground, key: object) -> None:
-    """It says what a key is."""
+    """The error says what a key must be."""
     order = orders()
     with pytest.raises(CallError, match="Order: a key"):
         await ground.db.move(order.moves["pack"], key)

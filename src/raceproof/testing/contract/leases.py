@@ -1,4 +1,4 @@
-"""What a lease promises on every store (L11; P10). No test here knows which store it runs on."""
+"""What a lease promises on every store (L11; P10)."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ def a_lease(ground: Ground) -> Lease:
 
 
 async def test_one_leads_and_the_others_learn_who(ground: Ground) -> None:
-    """Until the lease is over by the store's clock."""
+    """Until the lease ends by the store's clock."""
     lease = a_lease(ground)
     assert (await ground.db.lease_holder(lease, now=NOON)).by is None
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
@@ -49,7 +49,7 @@ async def test_takeover_after_the_lease_raises_the_epoch_and_the_old_one_is_refu
 
 
 async def test_only_the_holder_renews_and_steps_down(ground: Ground) -> None:
-    """P10: whoever knows the epoch is not the leader for that."""
+    """P10: knowing the epoch does not make a process the holder."""
     lease = a_lease(ground)
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
     eve = replace(ann, by="eve")
@@ -64,7 +64,7 @@ async def test_only_the_holder_renews_and_steps_down(ground: Ground) -> None:
 
 
 async def test_a_lease_is_counted_from_before_the_question(ground: Ground) -> None:
-    """P10: however long the answer takes, nobody believes longer that it leads than the store does."""
+    """P10: however late the answer comes, the holder's deadline is not after the store's."""
     lease = a_lease(ground)
     driver: Any = ground.db.store.driver
     leases = driver.programs.leases
@@ -80,7 +80,7 @@ async def test_a_lease_is_counted_from_before_the_question(ground: Ground) -> No
 
 
 async def test_a_renewed_lease_lasts_longer(ground: Ground) -> None:
-    """In the same epoch."""
+    """The epoch stays the same."""
     lease = a_lease(ground)
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
     kept = await ground.db.renew_lease(ann, now=after(20))
@@ -92,7 +92,7 @@ async def test_a_renewed_lease_lasts_longer(ground: Ground) -> None:
 async def test_who_steps_down_leaves_it_to_the_next_at_once_and_cannot_come_back_in_the_old_epoch(
     ground: Ground,
 ) -> None:
-    """No wait, and a new epoch."""
+    """At once, with a new epoch."""
     lease = a_lease(ground)
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
     assert isinstance(await ground.db.release_lease(ann, now=after(1)), LeaseReleased)
@@ -106,7 +106,7 @@ async def test_who_steps_down_leaves_it_to_the_next_at_once_and_cannot_come_back
 
 
 async def test_the_same_holder_gets_a_new_epoch_after_its_lease(ground: Ground) -> None:
-    """A process that was away does not go on as if nothing had been."""
+    """A process that was away does not continue in its old epoch."""
     lease = a_lease(ground)
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
     again = await ground.db.acquire_lease(lease, "ann", now=after(31))
@@ -115,7 +115,7 @@ async def test_the_same_holder_gets_a_new_epoch_after_its_lease(ground: Ground) 
 
 
 async def test_an_epoch_grows_also_when_the_clock_of_the_store_goes_back(ground: Ground) -> None:
-    """P10: or the write of an old leader would be taken for one of the new."""
+    """P10: otherwise a write of the old leader would pass for one of the new."""
     lease = a_lease(ground)
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
     await ground.db.release_lease(ann, now=NOON)
@@ -125,7 +125,7 @@ async def test_an_epoch_grows_also_when_the_clock_of_the_store_goes_back(ground:
 
 
 async def test_an_epoch_is_not_behind_the_clock_of_the_store(ground: Ground) -> None:
-    """P10: where a failover has forgotten the last takeovers, their epochs are not given again."""
+    """P10: after a failover that lost the last takeovers, their epochs do not come back."""
     lease = a_lease(ground)
     for seconds in (0, 31, 62):
         answer = await ground.db.acquire_lease(lease, "ann", now=after(seconds))
@@ -134,7 +134,7 @@ async def test_an_epoch_is_not_behind_the_clock_of_the_store(ground: Ground) -> 
 
 
 async def test_a_lock_takes_nothing_from_a_holder_that_has_none(ground: Ground) -> None:
-    """Whose lock is free because it never had it, and who lives: only the end of its lease tells that it is gone."""
+    """Its advisory lock is free because it never had one, and it lives: only the end of its lease says it is gone."""
     lease = a_lease(ground)
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
     assert isinstance(
@@ -147,7 +147,7 @@ async def test_a_lock_takes_nothing_from_a_holder_that_has_none(ground: Ground) 
 
 
 async def test_who_does_not_look_at_the_answer_cannot_use_the_epoch_of_the_leader(ground: Ground) -> None:
-    """P10, P11: the loser is told the real leader's epoch, with which it would write, renew and step down in its name."""
+    """P10, P11: the answer carries the leader's epoch, with which one could write, renew and release in its name."""
     lease = a_lease(ground)
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
     bob = await ground.db.acquire_lease(lease, "bob", now=after(1))
@@ -171,7 +171,7 @@ async def test_a_bad_lease_is_an_error_of_the_call(ground: Ground) -> None:
 
 
 async def test_a_write_of_an_old_leader_is_refused_in_the_store(ground: Ground) -> None:
-    """P10: the epoch is in the write; what the process believes does not matter."""
+    """P10: the write carries the epoch; what the process believes does not matter."""
     lease = a_lease(ground)
     order = orders()
     ground.table(order)
@@ -191,7 +191,7 @@ async def test_a_write_of_an_old_leader_is_refused_in_the_store(ground: Ground) 
 
 
 async def test_a_guard_looks_at_its_own_lease(ground: Ground) -> None:
-    """P10: leases that are taken at the same moment have the same epoch."""
+    """P10: leases acquired at the same moment have the same epoch."""
     bot = a_lease(ground)
     order = orders()
     ground.table(order)
@@ -208,7 +208,7 @@ async def test_a_guard_looks_at_its_own_lease(ground: Ground) -> None:
 
 
 async def test_an_old_leader_claims_nothing(ground: Ground) -> None:
-    """A claim can carry the epoch too."""
+    """A claim can be guarded by an epoch too."""
     lease = a_lease(ground)
     job = jobs(ground)
     ground.put(job, "a", "QUEUED", made_at=1)
@@ -221,7 +221,7 @@ async def test_an_old_leader_claims_nothing(ground: Ground) -> None:
 
 
 async def test_only_a_lease_that_was_held_before_is_taken_over(ground: Ground) -> None:
-    """The first leader takes over from no process; whoever follows does, also after a step down, and a renewal does not."""
+    """The first leader takes over from no process; later leaders do, also after a release. A renewal does not."""
     lease = Lease("bot", 30, fresh_name("leases"))
     ground.lease_table(lease.table)
     first = await ground.db.acquire_lease(lease, "ann", now=NOON)

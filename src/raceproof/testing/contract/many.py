@@ -9,7 +9,7 @@ from raceproof.testing.contract.orders import orders
 
 
 async def test_each_key_gets_its_own_answer_in_order(ground: Ground) -> None:
-    """Rows that cannot move do not stop those that can."""
+    """Rows that cannot move do not stop the others."""
     order = orders()
     ground.table(order)
     for key, status in (("a", "NEW"), ("b", "SENT"), ("c", "PACKED"), ("d", "RETURNED")):
@@ -27,7 +27,7 @@ async def test_each_key_gets_its_own_answer_in_order(ground: Ground) -> None:
 
 
 async def test_a_key_named_twice_moves_once(ground: Ground) -> None:
-    """The second time it is there already."""
+    """The second time, the answer is `Already`."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -44,7 +44,7 @@ async def test_no_keys_no_answers(ground: Ground) -> None:
 
 
 async def test_each_row_sets_columns_of_its_own(ground: Ground) -> None:
-    """A mapping from keys to columns."""
+    """Given as a mapping from keys to columns."""
     order = orders()
     ground.table(order)
     for key in "abc":
@@ -56,7 +56,7 @@ async def test_each_row_sets_columns_of_its_own(ground: Ground) -> None:
 
 
 async def test_one_set_of_columns_serves_all_rows(ground: Ground) -> None:
-    """With one actor and one reason for all."""
+    """And one actor and one reason."""
     order = orders(history=True)
     ground.table(order)
     for key in "abc":
@@ -69,7 +69,7 @@ async def test_one_set_of_columns_serves_all_rows(ground: Ground) -> None:
 
 
 async def test_losers_of_a_bulk_learn_who_won(ground: Ground) -> None:
-    """And are recorded where the lifecycle wants it."""
+    """And the history records them where the lifecycle asks for it."""
     order = orders(losers=True)
     ground.table(order)
     for key in "ab":
@@ -84,7 +84,7 @@ async def test_losers_of_a_bulk_learn_who_won(ground: Ground) -> None:
 
 
 async def test_a_predicate_moves_all_rows_that_match_and_no_other(ground: Ground) -> None:
-    """Only rows at a source are taken, and each is answered."""
+    """Only rows at a source status move, and each gets an answer."""
     order = orders(history=True)
     ground.table(order, {"weight": "int"})
     for key, status, weight in (("a", "NEW", 1), ("b", "NEW", 9), ("c", "SENT", 9), ("d", "RETURNED", 10)):
@@ -99,7 +99,7 @@ async def test_a_predicate_moves_all_rows_that_match_and_no_other(ground: Ground
 
 
 async def test_a_limit_bounds_a_predicate(ground: Ground) -> None:
-    """The rest can be taken by the next call."""
+    """The next call can move the rest."""
     order = orders()
     ground.table(order)
     for number in range(7):
@@ -113,7 +113,7 @@ async def test_a_limit_bounds_a_predicate(ground: Ground) -> None:
 
 
 async def test_a_thousand_rows_move_at_once(ground: Ground) -> None:
-    """And none of them twice."""
+    """None of them twice."""
     order = orders()
     ground.table(order)
     keys = [f"k{number:04}" for number in range(1000)]
@@ -124,7 +124,7 @@ async def test_a_thousand_rows_move_at_once(ground: Ground) -> None:
 
 
 async def test_fences_and_revisions_guard_each_row_of_a_bulk(ground: Ground) -> None:
-    """One value for all rows: those that do not carry it are lost or refused."""
+    """One value for all rows: rows without it are lost or refused."""
     order = orders(fence="fence")
     ground.table(order)
     ground.put(order, "a", "NEW", fence=4, rev=2)
@@ -153,7 +153,7 @@ async def test_fences_and_revisions_guard_each_row_of_a_bulk(ground: Ground) -> 
 async def test_a_call_that_makes_no_sense_is_an_error(
     ground: Ground, arguments: list[object], options: dict[str, object], problem: str
 ) -> None:
-    """It says what is wrong, and nothing is written."""
+    """The error says what is wrong, and nothing is written."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")

@@ -1,4 +1,4 @@
-"""What a move promises on every store (L1, L2, L5, L14; P1, P2, P12). No test here knows which store it runs on."""
+"""What a move promises on every store (L1, L2, L5, L14; P1, P2, P12)."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from raceproof.testing.contract.orders import DECLARATION, orders
 
 
 async def test_a_row_moves_from_each_source_and_tells_where_it_was(ground: Ground) -> None:
-    """The answer carries the status before, not a row count."""
+    """The answer carries the status before the move, not a row count."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -28,7 +28,7 @@ async def test_a_row_moves_from_each_source_and_tells_where_it_was(ground: Groun
 
 
 async def test_the_same_move_again_finds_the_row_there_already(ground: Ground) -> None:
-    """Already is reached, but not won, and writes nothing."""
+    """`Already` is reached but not won, and writes nothing."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -41,7 +41,7 @@ async def test_the_same_move_again_finds_the_row_there_already(ground: Ground) -
 
 
 async def test_a_move_from_elsewhere_is_refused_and_says_what_is_allowed(ground: Ground) -> None:
-    """The row is not touched, and the caller learns the status found."""
+    """The row does not change, and the caller learns its status."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "SENT")
@@ -59,7 +59,7 @@ async def test_a_move_from_elsewhere_is_refused_and_says_what_is_allowed(ground:
 
 
 async def test_a_row_that_is_not_there_is_missing(ground: Ground) -> None:
-    """No row is made, and the answer is a value."""
+    """The move inserts no row, and the answer is a value."""
     order = orders()
     ground.table(order)
     assert isinstance(await ground.db.move(order.moves["pack"], "nobody"), Missing)
@@ -79,7 +79,7 @@ async def test_an_ended_row_never_moves(ground: Ground, ended: str, name: str) -
 
 
 async def test_a_status_that_nobody_declared_is_refused_and_shown(ground: Ground) -> None:
-    """A row that was spoilt before comes back as it is found."""
+    """The answer shows an undeclared status as it is stored."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "LOST AT SEA")
@@ -89,7 +89,7 @@ async def test_a_status_that_nobody_declared_is_refused_and_shown(ground: Ground
 
 
 async def test_declared_columns_are_set_with_the_move_and_cleared_by_none(ground: Ground) -> None:
-    """What goes along with the move is written by the same write."""
+    """The same write changes the status and the columns."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW", box="old")
@@ -100,7 +100,7 @@ async def test_declared_columns_are_set_with_the_move_and_cleared_by_none(ground
 
 
 async def test_a_column_that_is_not_declared_cannot_be_set(ground: Ground) -> None:
-    """The error comes before the store hears of it, and names the column."""
+    """The error is raised before anything is sent, and names the column."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -110,7 +110,7 @@ async def test_a_column_that_is_not_declared_cannot_be_set(ground: Ground) -> No
 
 
 async def test_a_stamp_is_the_time_of_the_move(ground: Ground) -> None:
-    """By the store's clock, or the one that a test passes."""
+    """From the store's clock, or from the `now` that a test passes."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -122,7 +122,7 @@ async def test_a_stamp_is_the_time_of_the_move(ground: Ground) -> None:
 
 
 async def test_each_move_counts_one_revision(ground: Ground) -> None:
-    """A refused one counts none."""
+    """A refused move does not count."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -131,7 +131,7 @@ async def test_each_move_counts_one_revision(ground: Ground) -> None:
 
 
 async def test_a_revision_that_was_seen_must_still_hold(ground: Ground) -> None:
-    """Somebody who decided on an older state of the row does not write."""
+    """A caller that decided on an older state of the row does not write."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW", rev=7)
@@ -143,7 +143,7 @@ async def test_a_revision_that_was_seen_must_still_hold(ground: Ground) -> None:
 
 
 async def test_an_older_fence_has_lost_the_row(ground: Ground) -> None:
-    """P4: whoever was overtaken can write nothing, and learns the newer fence."""
+    """P4: a caller with another fence writes nothing, and learns the row's fence."""
     order = orders(fence="fence")
     ground.table(order)
     ground.put(order, "a", "PACKED", fence=9)
@@ -158,7 +158,7 @@ async def test_an_older_fence_has_lost_the_row(ground: Ground) -> None:
 
 
 async def test_a_row_without_a_fence_is_nobody_s(ground: Ground) -> None:
-    """A fence never matches a row that carries none."""
+    """No fence matches a row without one."""
     order = orders(fence="fence")
     ground.table(order)
     ground.put(order, "a", "PACKED", fence=None)
@@ -194,7 +194,7 @@ GUARDS = [
 
 @pytest.mark.parametrize(("guard", "holds"), GUARDS, ids=[str(guard) for guard, _ in GUARDS])
 async def test_a_guard_is_decided_on_the_row_as_it_is(ground: Ground, guard: object, holds: bool) -> None:
-    """Numbers compare as numbers, text as text, and nothing is true of NULL."""
+    """Numbers compare as numbers, text as text, and no comparison with NULL is true."""
     order = orders()
     ground.table(order, {"tries": "int", "name": "text", "nothing": "text"})
     ground.put(order, "a", "NEW", tries=3, name="ann")
@@ -207,7 +207,7 @@ async def test_a_guard_is_decided_on_the_row_as_it_is(ground: Ground, guard: obj
 
 
 async def test_all_guards_must_hold_and_the_unmet_ones_are_named(ground: Ground) -> None:
-    """Declared guards and those of the call count alike."""
+    """Guards of the declaration and of the call count alike."""
     moves = {**DECLARATION["moves"], "send": {"from": ["PACKED"], "to": "SENT", "where": [["tries", "<", 3]]}}
     order = orders(moves=moves)
     ground.table(order, {"tries": "int", "name": "text"})
@@ -228,7 +228,7 @@ class Packed:
 
 
 async def test_columns_come_back_as_a_dict_or_a_dataclass(ground: Ground) -> None:
-    """What the row is after the move, from the same statement."""
+    """The row after the move, read by the same statement."""
     order = orders()
     ground.table(order)
     for key in "ab":
@@ -242,7 +242,7 @@ async def test_columns_come_back_as_a_dict_or_a_dataclass(ground: Ground) -> Non
 
 
 async def test_every_accepted_move_is_in_the_history(ground: Ground) -> None:
-    """L5: who, why, from where to where, newest first; refused ones are not, unless asked for."""
+    """L5: who, why, from where and to where, newest first. Refused moves are left out unless declared."""
     order = orders(history=True)
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -256,7 +256,7 @@ async def test_every_accepted_move_is_in_the_history(ground: Ground) -> None:
 
 
 async def test_losers_are_recorded_where_the_lifecycle_wants_it(ground: Ground) -> None:
-    """Who lost, to which status, and how."""
+    """Who lost, to which status, and why."""
     order = orders(fence="fence", losers=True)
     ground.table(order)
     ground.put(order, "a", "NEW", fence=2)
@@ -275,7 +275,7 @@ async def test_losers_are_recorded_where_the_lifecycle_wants_it(ground: Ground) 
 
 
 async def test_the_loser_learns_who_won(ground: Ground) -> None:
-    """Where a history tells it."""
+    """Only where a history records it."""
     order = orders(history=True)
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -285,7 +285,7 @@ async def test_the_loser_learns_who_won(ground: Ground) -> None:
 
 
 async def test_a_repeated_call_returns_what_the_first_one_did(ground: Ground) -> None:
-    """P12: also when the row has moved on, and without a second move when it has come back to a source."""
+    """P12: also after the row has moved on, and without a second move after it has come back to a source."""
     order = orders(history=True)
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -302,7 +302,7 @@ async def test_a_repeated_call_returns_what_the_first_one_did(ground: Ground) ->
 
 
 async def test_a_call_is_repeated_only_by_the_same_move_of_the_same_row(ground: Ground) -> None:
-    """P12: another row or another move with the same call= is decided anew."""
+    """P12: the same call= for another row or another move is a new call."""
     order = orders(history=True)
     ground.table(order)
     for key in "ab":
@@ -315,7 +315,7 @@ async def test_a_call_is_repeated_only_by_the_same_move_of_the_same_row(ground: 
 
 
 async def test_a_table_without_a_revision_column_is_enough(ground: Ground) -> None:
-    """The answer has none then."""
+    """The answer then has no revision."""
     order = orders(revision=None, history=True)
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -327,7 +327,7 @@ async def test_a_table_without_a_revision_column_is_enough(ground: Ground) -> No
 
 
 async def test_each_decision_is_one_event(ground: Ground) -> None:
-    """L15: lost ones too, with who asked."""
+    """L15: lost decisions too, with their caller."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")

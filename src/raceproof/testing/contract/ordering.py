@@ -19,7 +19,7 @@ async def test_a_retry_may_change_the_place_of_a_job(ground: Ground) -> None:
 
 
 async def test_jobs_are_taken_by_priority_and_then_by_age(ground: Ground) -> None:
-    """django-tasks test_priority_sort: the greatest first, and of equals the oldest."""
+    """django-tasks test_priority_sort: highest first, and of equals the oldest."""
     job = jobs(ground, claim={"order_by": ["-priority", "made_at"]}, extra={"priority": "integer"})
     for made_at, (key, priority) in enumerate((("low", 1), ("high", 9), ("middle", 5), ("high too", 9))):
         ground.put(job, key, "QUEUED", made_at=made_at, priority=priority)

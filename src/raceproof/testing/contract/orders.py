@@ -1,4 +1,4 @@
-"""The lifecycle that the contract is told with: small, with a way to go round, guards and an end."""
+"""The lifecycle for the contract of moves: small, with a cycle, guards and terminal statuses."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ DECLARATION: dict[str, Any] = {
 
 
 def orders(*, history: bool = False, losers: bool = False, **changes: Any) -> Spec[str]:
-    """The lifecycle on a table of its own, with a history of its own on request; `changes` to the declaration."""
+    """The lifecycle on a table of its own, on request with a history; `changes` go into the declaration."""
     if history or losers:
         changes["history"] = {"table": fresh_name("history"), "losers": losers}
     return Lifecycle.from_dict({"table": fresh_name("orders"), **DECLARATION, **changes})

@@ -1,4 +1,4 @@
-"""What users of other locks expect, on every store: redis-py, python-redis-lock, pals, pottery and sherlock."""
+"""What users of other locks expect: redis-py, python-redis-lock, pals, pottery and sherlock."""
 
 import math
 from dataclasses import replace
@@ -53,7 +53,7 @@ async def test_the_token_of_an_earlier_acquisition_does_not_extend_a_later_one(g
 
 
 async def test_a_holder_that_acquires_again_is_refused_and_keeps_its_token(ground: Ground) -> None:
-    """redis-py's lock is not reentrant either; two threads under one name must not both believe that they won."""
+    """redis-py's lock is not reentrant either; two threads with one name must not both believe they won."""
     lock = a_lock(ground)
     first = await ground.db.acquire_lease(lock, "one", now=NOON)
     again = await ground.db.acquire_lease(lock, "one", now=after(1))
@@ -62,7 +62,7 @@ async def test_a_holder_that_acquires_again_is_refused_and_keeps_its_token(groun
 
 
 async def test_whether_a_lock_is_still_mine_can_be_asked_without_extending_it(ground: Ground) -> None:
-    """redis-py test_owned, test_locked: holder and epoch say so; the end of the lease stays where it was."""
+    """redis-py test_owned, test_locked: holder and epoch tell; the lease does not get longer."""
     lock = a_lock(ground)
 
     async def owned(mine: LeaseGranted, seconds: float) -> bool:
@@ -79,7 +79,7 @@ async def test_whether_a_lock_is_still_mine_can_be_asked_without_extending_it(gr
 
 
 async def test_extending_a_lock_begins_its_whole_time_again(ground: Ground) -> None:
-    """redis-py test_reacquire_lock; there is no extending by additional time."""
+    """redis-py test_reacquire_lock; extending by an additional time does not exist."""
     lock = a_lock(ground)
     held = await ground.db.acquire_lease(lock, "one", now=NOON)
     assert (await ground.db.renew_lease(held, now=after(9))).won
@@ -87,7 +87,7 @@ async def test_extending_a_lock_begins_its_whole_time_again(ground: Ground) -> N
 
 
 async def test_a_loser_learns_until_when_it_would_have_to_wait(ground: Ground) -> None:
-    """For those who wait in a loop of their own: no acquire of ours blocks."""
+    """For callers that retry in a loop of their own: `acquire_lease` never blocks."""
     lock = a_lock(ground)
     await ground.db.acquire_lease(lock, "one", now=NOON)
     led = await ground.db.acquire_lease(lock, "two", now=after(4))
@@ -98,6 +98,6 @@ async def test_a_loser_learns_until_when_it_would_have_to_wait(ground: Ground) -
 
 @pytest.mark.parametrize("seconds", [None, math.inf], ids=str)
 def test_a_lock_without_a_timeout_is_refused_with_what_to_do_instead(seconds: Any) -> None:
-    """redis-py's default; a dead holder would keep it for ever."""
+    """redis-py's default; a dead holder would keep the lock for ever."""
     with pytest.raises(DeclarationError, match="with a dead holder for ever; give a time, such as 3600 "):
         Lease("nightly", seconds)

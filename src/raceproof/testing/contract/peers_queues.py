@@ -1,4 +1,4 @@
-"""What users of Procrastinate, django-tasks and Celery expect, on every store."""
+"""What users of Procrastinate, django-tasks and Celery expect."""
 
 import pytest
 
@@ -18,7 +18,7 @@ MOVES = {
 
 
 def locked(ground: Ground) -> Spec[str]:
-    """Jobs whose lock is `owner`, and whose retry may change it."""
+    """Jobs whose lock is the column `owner`, which a retry may change."""
     return jobs(ground, claim={"ordering_key": "owner"}, moves=MOVES, statuses=STATUSES)
 
 
@@ -29,7 +29,7 @@ async def put(ground: Ground, job: Spec[str], **owners: str | None) -> None:
 
 
 async def test_of_jobs_with_the_same_lock_one_runs_at_a_time(ground: Ground) -> None:
-    """Procrastinate test_fetch_job_locked_job: the next one follows when the first has ended."""
+    """Procrastinate test_fetch_job_locked_job: the next one runs when the first has ended."""
     job = locked(ground)
     await put(ground, job, a="x", b="x", c="y")
     first, other = await ground.db.claim(job.claims["work"], 10, now=NOON)
@@ -47,7 +47,7 @@ async def test_jobs_without_a_lock_run_side_by_side(ground: Ground) -> None:
 
 
 async def test_a_retry_may_change_the_lock_of_a_job(ground: Ground) -> None:
-    """Procrastinate test_retry_job with another lock: a column that the move back declares."""
+    """Procrastinate test_retry_job with another lock: a column that the move back sets."""
     job = locked(ground)
     await put(ground, job, a="x", b="x")
     (first,) = await ground.db.claim(job.claims["work"], 10, now=NOON)
@@ -59,7 +59,7 @@ async def test_a_retry_may_change_the_lock_of_a_job(ground: Ground) -> None:
 
 
 async def test_attempts_are_counted_and_their_number_is_limited(ground: Ground) -> None:
-    """Procrastinate attempts, max_attempts: a failed job rests, and after its last attempt it is set aside."""
+    """Procrastinate attempts, max_attempts: a failed job backs off, and is dead-lettered after its last attempt."""
     job = jobs(ground)
     ground.put(job, "a", "QUEUED", made_at=0)
     await ground.db.offer(job.claims["work"], ["a"])
@@ -98,7 +98,7 @@ async def test_a_job_that_is_held_is_passed_over_and_the_next_one_is_taken(groun
 
 
 async def test_jobs_that_were_offered_are_taken_in_that_order(ground: Ground) -> None:
-    """The order that every store can keep."""
+    """Every store can keep this order."""
     job = jobs(ground)
     await put(ground, job, a=None, b=None, c=None)
     taken = [(await ground.db.claim(job.claims["work"], 1, now=NOON))[0].key for _ in range(3)]
@@ -106,7 +106,7 @@ async def test_jobs_that_were_offered_are_taken_in_that_order(ground: Ground) ->
 
 
 async def test_a_worker_takes_the_jobs_of_its_own_queue(ground: Ground) -> None:
-    """django-tasks --queue-name, Procrastinate queues: one queue is a guard of the call."""
+    """django-tasks --queue-name, Procrastinate queues: a guard of the call selects a queue."""
     job = jobs(ground)
     for number, (key, owner) in enumerate((("a", "mail"), ("b", "images"), ("c", "mail"))):
         ground.put(job, key, "QUEUED", made_at=number, owner=owner)

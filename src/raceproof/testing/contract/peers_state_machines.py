@@ -1,4 +1,4 @@
-"""What users of django-fsm-2 and of SQLAlchemy's version counter expect, on every store."""
+"""What users of django-fsm-2 and of SQLAlchemy's version counter expect."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ from raceproof.testing.contract.orders import orders
 
 
 async def test_a_concurrent_modification_is_refused_and_raises(ground: Ground) -> None:
-    """django-fsm-2 test_concurrent_modifications_raise_exception: two editors saw the same row, the second one is late."""
+    """django-fsm-2 test_concurrent_modifications_raise_exception: two editors saw the same row, the second is late."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -25,7 +25,7 @@ async def test_a_concurrent_modification_is_refused_and_raises(ground: Ground) -
 
 
 async def test_without_a_revision_the_same_move_again_is_already_and_writes_nothing(ground: Ground) -> None:
-    """What was set along with it is not applied: `won` tells, `reached` does not."""
+    """Its columns are not set: `won` says so, `reached` does not."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -38,7 +38,7 @@ async def test_without_a_revision_the_same_move_again_is_already_and_writes_noth
 
 
 async def test_a_revision_counts_up_with_every_move_and_an_old_one_is_refused(ground: Ground) -> None:
-    """SQLAlchemy version_id_col: StaleDataError, as an answer."""
+    """SQLAlchemy version_id_col: StaleDataError, here an answer."""
     order = orders()
     ground.table(order)
     ground.put(order, "a", "NEW")
@@ -49,7 +49,7 @@ async def test_a_revision_counts_up_with_every_move_and_an_old_one_is_refused(gr
 
 
 async def test_two_lifecycles_move_two_columns_of_one_table(ground: Ground) -> None:
-    """django-fsm-2 test_multi_state fields and inheritance: a row has a state of delivery and one of review."""
+    """django-fsm-2 test_multi_state fields and inheritance: a row has one state of delivery and one of review."""
     order = orders()
     review = Lifecycle.from_dict(
         {
@@ -71,7 +71,7 @@ async def test_two_lifecycles_move_two_columns_of_one_table(ground: Ground) -> N
 
 
 async def test_a_move_from_every_other_status_is_written_by_unpacking_them(ground: Ground) -> None:
-    """django-fsm-2 source="*" and "+": the names are in the SQL, so a new status is a decision and not an accident."""
+    """django-fsm-2 source="*" and "+": the SQL lists the statuses, so a new status is a decision, not an accident."""
 
     class Status(StrEnum):
         NEW = "NEW"
@@ -89,14 +89,14 @@ async def test_a_move_from_every_other_status_is_written_by_unpacking_them(groun
 
 
 def test_a_wildcard_is_refused_with_what_to_write_instead() -> None:
-    """In a dict or TOML it would be easy to write."""
+    """Easy to write by mistake in a dict or in TOML."""
     moves = {"block": {"from": ["*"], "to": "BLOCKED"}}
     with pytest.raises(DeclarationError, match=r"there is no wildcard, name the statuses, as in move\(\*OPEN, to="):
         Lifecycle.from_dict({"name": "P", "table": "p", "statuses": ["NEW", "BLOCKED"], "moves": moves})
 
 
 async def test_a_row_that_is_not_stored_yet_cannot_be_moved(ground: Ground) -> None:
-    """django-fsm-2 changes objects in memory; here there is nothing but the row."""
+    """django-fsm-2 changes objects in memory; here only the row changes."""
     order = orders()
     ground.table(order)
     assert isinstance(await ground.db.move(order.moves["pack"], "unsaved"), Missing)

@@ -1,4 +1,4 @@
-"""A delivery on a table of its own, and its block and probe on stores of either kind."""
+"""A delivery on a table of its own, and helpers for `deliver_once` on sync and async stores."""
 
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,11 +13,11 @@ BOTH = pytest.mark.parametrize("told", [False, True], ids=["two timestamps", "al
 
 
 def pictures(ground: Ground, told: bool, **changes: Any) -> tuple[Delivery, Spec[str]]:
-    """A delivery on a table of its own, which has only two timestamps, or every column that can tell something."""
+    """A delivery on a table of its own, with two timestamps only or with every optional column."""
     columns = {"state": "state", "holder": "sender", "error": "send_error", "attempts": "tries"} if told else {}
     table = fresh_name("pictures")
     delivery = Delivery("picture", table, **{"key": "job_id", **columns, **changes})
-    # the contract's grounds make tables from lifecycles; this one is there for its columns
+    # grounds make tables from lifecycles; this lifecycle exists for its columns
     moves = {
         "a": {
             "from": ["x"],
@@ -43,7 +43,7 @@ def pictures(ground: Ground, told: bool, **changes: Any) -> tuple[Delivery, Spec
 
 @asynccontextmanager
 async def once(ground: Ground, delivery: Delivery, key: str, probe: Any = None, **options: Any) -> Any:
-    """`deliver_once` of a sync or an async store."""
+    """`deliver_once` of a sync or async store."""
     if probe is not None:
         options["probe"] = probe.asked_async if isinstance(ground.db.store, AsyncStore) else probe.asked
     block: Any = ground.db.store.deliver_once(delivery, key, **options)
@@ -56,7 +56,7 @@ async def once(ground: Ground, delivery: Delivery, key: str, probe: Any = None, 
 
 
 class Probe:
-    """Asks the receiver: it arrived, it did not, or it cannot tell; or the asking itself fails."""
+    """Asks the receiver: True, False or None for "cannot tell"; an exception is raised."""
 
     def __init__(self, found: bool | BaseException | None) -> None:
         self.found = found

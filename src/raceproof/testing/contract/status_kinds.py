@@ -1,4 +1,4 @@
-"""Every way to write statuses: the store has their values, and answers give back the caller's own members."""
+"""Every way to declare statuses: the store gets their values, answers return the caller's own members."""
 
 from enum import Enum, StrEnum
 from typing import Any, Literal
@@ -19,7 +19,7 @@ class Strings(StrEnum):
 
 
 class Mixed(str, Enum):  # noqa: UP042
-    """As people wrote it before Python 3.11: `str()` gives `Mixed.WAITING`."""
+    """The form from before Python 3.11: `str()` gives `Mixed.WAITING`."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -84,7 +84,7 @@ def declare(kind: tuple[Any, list[Any]]) -> tuple[Spec[Any], list[Any]]:
 
 
 async def test_moves_answer_with_the_callers_members_and_write_their_values(ground: Ground, status_kind: Any) -> None:
-    """Moved, Already and Refused, their texts, the row and its history."""
+    """`Moved`, `Already` and `Refused`, their texts, the row and its history."""
     spec, (waiting, running, ended, _) = declare(status_kind)
     ground.table(spec)
     ground.put(spec, "a", "waiting")
@@ -120,7 +120,7 @@ async def test_many_rows_move_with_the_callers_members(ground: Ground, status_ki
 
 
 async def test_claims_answer_with_the_callers_members_and_write_their_values(ground: Ground, status_kind: Any) -> None:
-    """Claimed, given back, taken over, finished and set aside."""
+    """Claimed, released, taken by another, failed and dead-lettered."""
     spec, (waiting, running, _, spent) = declare(status_kind)
     ground.table(spec)
     work = spec.claims["work"]
