@@ -19,7 +19,7 @@ def notes_of(error: BaseException) -> str:
 
 def says_nothing_was_kept(error: BaseException) -> bool:
     """Whether a first call says that it left no trace."""
-    return "nothing of this call was kept" in notes_of(error)
+    return "this call wrote nothing" in notes_of(error)
 
 
 def says_it_wrote_nothing(error: BaseException) -> bool:

@@ -44,7 +44,7 @@ DECISIONS = (
         "other, in one transaction with the history; on Redis it is one script.",
         "commands",
         {
-            "postgres": (("move, won", "move.swift"), ("move, already", "move.one")),
+            "postgres": (("move, won", "move.fast"), ("move, already", "move.one")),
             "sqlite": (("move, won", "move.write"), ("move, won", "move.note"), ("move, already", "move.look")),
             "redis": (("move, won", "move"),),
         },
@@ -162,7 +162,7 @@ DECISIONS = (
         "`db.move(Job.finish, claim)`: a move that names the claim's fence, and ends the claim in the same write.",
         "jobs",
         {
-            "postgres": (("finish", "move.swift without history"),),
+            "postgres": (("finish", "move.fast without history"),),
             "sqlite": (("finish", "move.write"),),
             "redis": (("finish", "move"),),
         },

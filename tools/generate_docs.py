@@ -264,7 +264,7 @@ def _attempts(programs: Programs) -> Iterator[Call]:
     asked = start_request(attempts, "<user_id>", "<login_id>", by="<by>")
     found: dict[str, Any] = {
         "attempt.look": [("pending", "<user_id>", True, True, "<the open one>")],
-        "move.swift": [("pending", None)],
+        "move.fast": [("pending", None)],
         "move.write": [(None, "<the open one>")],
         "attempt.insert": [("<login_id>",)],
         "attempt.pointer": [b"<the open one>"],

@@ -10,7 +10,7 @@ WHERE (
         AND t.{status} IN ({open})
       )
    OR ({key_matches})
--- P9: nobody ends or changes them while this is decided
+-- P9: no other transaction ends or changes them while this is decided
 {lock_rows?}
 
 -- name: attempt.insert

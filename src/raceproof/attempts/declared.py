@@ -43,7 +43,7 @@ class Attempts:
         if self.supersede.lifecycle is not spec:
             problem = f"supersede= is a move of {spec}"
         elif self.supersede.target not in spec.terminal:
-            problem = f"{self.supersede} must lead to an end, not to {self.supersede.target!r}"
+            problem = f"{self.supersede} must lead to a terminal status, not to {self.supersede.target!r}"
         elif missing := [status for status in self.open if status not in self.supersede.sources]:
             problem = f"{self.supersede} must lead from every open status, also from {', '.join(missing)}"
         elif self.supersede.where:
@@ -52,16 +52,16 @@ class Attempts:
         elif aside := self._aside:
             problem = (
                 f"{', '.join(aside)} is where claims set rows aside, and an open status: with expires= Redis would keep "
-                "such a row longer than the pointer to it; let dead_letter= lead to an end"
+                "such a row longer than the pointer to it; let dead_letter= lead to a terminal status"
             )
         elif self.link is not None and self.link not in self.supersede.sets:
             problem = f"link={self.link!r} must be one of the columns that {self.supersede} sets"
         elif self.ttl is not None and self.started is None:
-            problem = "ttl= needs started=, the column that tells when an attempt began"
+            problem = "ttl= needs started=, the column that says when an attempt began"
         elif self.expire is not None and self.expire.lifecycle is not spec:
             problem = f"expire= is a move of {spec}"
         elif self.expire is not None and self.expire.target not in spec.terminal:
-            problem = f"{self.expire} must lead to an end, not to {self.expire.target!r}"
+            problem = f"{self.expire} must lead to a terminal status, not to {self.expire.target!r}"
         elif self.expire is not None and self.ttl is None:
             problem = "expire= needs ttl=, the time after which an attempt is over"
         if problem:
@@ -79,7 +79,7 @@ class Attempts:
 
     @cached_property
     def owner_columns(self) -> tuple[str, ...]:
-        """What tells one owner from another: the same name at two tenants is two owners."""
+        """What distinguishes owners: the same name at two tenants is two owners."""
         tenant = self.lifecycle.tenant
         return (self.owner,) if tenant is None or tenant == self.owner else (tenant, self.owner)
 
@@ -95,7 +95,7 @@ class Attempts:
 
     @property
     def _aside(self) -> list[str]:
-        """Open statuses whose rows Redis keeps from the day that they were set aside, and the pointer from its start."""
+        """Open statuses whose rows Redis keeps from the day that they were dead-lettered, and the pointer from its start."""
         spec = self.lifecycle
         return [str(status) for status in self.open if spec.expires and str(status) in spec.ended]
 

@@ -28,7 +28,7 @@ class PostgresAttempts(AttemptPrograms):
         return BEGIN
 
     def _wait_for_others(self, asked: StartRequest, values: dict[str, Any], alone: bool) -> Program[None]:
-        """From here on nobody else starts an attempt of this owner, and what others have started is seen, or refuses."""
+        """From here on no other process starts an attempt of this owner, and those that others have started are visible."""
         # some drivers know only by now that the transaction is ours
         alone = alone or not self.dialect.in_transaction()
         levels = yield from self._lock(asked, values)
@@ -54,7 +54,7 @@ class PostgresAttempts(AttemptPrograms):
 
     def _lock(self, asked: StartRequest, values: dict[str, Any]) -> Program[set[str]]:
         """Take the locks; what comes back is the isolation level of the transaction that has them."""
-        # first the owner, then the key, which another owner may want: nobody who has a key waits for an owner
+        # first the owner, then the key, which another owner may want: no process that has a key waits for an owner
         yield self.text("attempt.lock_owner", asked).bind(values)
         rows = yield self.text("attempt.lock_key", asked).bind(values)
         return {str(level) for level, *_ in rows}

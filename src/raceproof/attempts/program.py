@@ -54,7 +54,7 @@ class AttemptPrograms(SqlAttemptReading):
             elif is_open and fresh and owner == str(asked.owner):
                 return Started(asked.key, attempts, asked.owner, None, replayed=True)
             else:
-                # P9: an attempt that has ended is never begun anew, nor taken from another owner
+                # P9: an attempt that has ended is never started again, nor taken from another owner
                 return Rejected(asked.key, attempts, asked.owner, status)
         for status, fresh, parts in others:
             active = user_key(spec, parts)

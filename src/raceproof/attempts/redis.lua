@@ -1,5 +1,5 @@
 -- Attempts on Redis and Valkey: one run of a script is one decision about one owner. The row that the pointer names is not in
--- KEYS, unless this is a cluster: there the caller reads the pointer first, and is told to read it again if it has changed.
+-- KEYS, unless this is a cluster: there the caller reads the pointer first, and has to read it again if it has changed.
 --
 -- These names are constants of the declaration and of the call:
 --   lifecycle, open as {[status] = true}, initial, first_revision, supersede, superseded, revision_column, ttl; in
@@ -31,7 +31,7 @@ local function note(at, move, outcome, before, after, revision)
     'after', after, 'revision', revision, 'actor', by, 'reason', '', 'call', '', 'at', moment)
 end
 
--- What the caller is told if the row of the new attempt is there already.
+-- The answer if the row of the new attempt is there already.
 local function already(found, pointed)
   if pointed == key and open[found[1]] and fresh(found[2]) then return {'replayed'} end
   -- P9: an attempt that has ended is never started again, nor taken from another owner

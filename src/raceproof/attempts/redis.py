@@ -56,12 +56,12 @@ class RedisAttempts(RedisAttemptReading):
                     old = given["given_pointer"] = text_of(found) or ""
                     named = [*keys, *self._row(attempts, old or wanted)]
                 made = _SCRIPTS.get(attempts, asked.when_open, tuple(given), tuple(columns), self.dialect.cluster)
-                told = yield Statement("attempt.start", made, [*given.values(), *columns.values()], named)
-                if not isinstance(told, list):
-                    ended = text_of(told)
+                reply = yield Statement("attempt.start", made, [*given.values(), *columns.values()], named)
+                if not isinstance(reply, list):
+                    ended = text_of(reply)
                     superseded = key_of_member(attempts.lifecycle, ended, asked.tenant) if ended else None
                     return Started(asked.key, attempts, asked.owner, superseded)
-                word, *more = map(text_of, told)
+                word, *more = map(text_of, reply)
                 if word != "again":
                     return _not_begun(asked, word, more)
         except AcknowledgementLost as error:
@@ -73,15 +73,15 @@ class RedisAttempts(RedisAttemptReading):
         return self.dialect.row_of_text(spec, text), self.dialect.history_of_text(spec, text)
 
 
-def _not_begun(asked: StartRequest, word: str, told: Sequence[Any]) -> StartAnswer:
+def _not_begun(asked: StartRequest, word: str, more: Sequence[Any]) -> StartAnswer:
     attempts, spec = asked.attempts, asked.attempts.lifecycle
     match word:
         case "replayed":
             return Started(asked.key, attempts, asked.owner, None, replayed=True)
         case "active":
-            return AlreadyActive(key_of_member(spec, told[1], asked.tenant), attempts, asked.owner, told[0])
-    active = key_of_member(spec, told[1], asked.tenant) if len(told) > 1 else None
-    return Rejected(asked.key, attempts, asked.owner, told[0], active)
+            return AlreadyActive(key_of_member(spec, more[1], asked.tenant), attempts, asked.owner, more[0])
+    active = key_of_member(spec, more[1], asked.tenant) if len(more) > 1 else None
+    return Rejected(asked.key, attempts, asked.owner, more[0], active)
 
 
 def _columns(asked: StartRequest) -> dict[str, str]:

@@ -51,7 +51,7 @@ def start_request(
     if columns:
         _check_columns(attempts, columns)
     if owner is None or owner == "":
-        raise CallError(f"{attempts}: an owner is a value of {attempts.owner!r} that names somebody, not {owner!r}")
+        raise CallError(f"{attempts}: owner must be a value of {attempts.owner!r}, got {owner!r}")
     check_texts(attempts, (by, owner if isinstance(owner, str) else None))
     parts = key_parts(spec, key, tenant)
     return StartRequest(attempts, owner, key, parts, when_open, columns or {}, by, now, tenant)

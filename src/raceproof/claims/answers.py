@@ -97,7 +97,7 @@ class Claim(ReachedAnswer, Generic[S, R]):
 
 @dataclass(frozen=True, slots=True)
 class Taken(UnreachedAnswer, Generic[S]):
-    """The row cannot be claimed now: somebody holds it, or it rests, or its status or a guard does not allow it."""
+    """The row cannot be claimed now: another process holds it, it backs off, or its status or a guard does not allow it."""
 
     outcome: ClassVar[str] = "taken"
 
@@ -114,7 +114,7 @@ class Taken(UnreachedAnswer, Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Released(ReachedAnswer, Generic[S]):
-    """The holder gave the row back; `status` is where it is now. `delay`: so many seconds it rests."""
+    """The holder gave the row back; `status` is where it is now. It backs off for `delay` seconds."""
 
     outcome: ClassVar[str] = "released"
     won: ClassVar[Literal[True]] = True
@@ -126,7 +126,7 @@ class Released(ReachedAnswer, Generic[S]):
 
     def __str__(self) -> str:
         return f"{self.declared} gave back {shown_key(self.key)}" + (
-            f", to rest {self.delay:g} s" if self.delay else ""
+            f", to back off for {self.delay:g} s" if self.delay else ""
         )
 
 

@@ -70,18 +70,18 @@ class ClaimPrograms(Calls[D], Generic[D]):
         programs = self.driver.programs.claims
         try:
             claims = yield from programs.acquire(asked)
-            aside: Sequence[DeadLettered[Any]] = ()
+            dead: Sequence[DeadLettered[Any]] = ()
             if len(claims) < limit and claim.dead_letter is not None:
-                aside = yield from self._dead_letter(asked, claims)
+                dead = yield from self._dead_letter(asked, claims)
         except (AcknowledgementLost, Conflicted) as error:
             cause = error.__cause__ or error
             cause.add_note(f"raceproof: {claim}: rows that this call may have claimed are free after {asked.lease:g} s")
             raise cause from None
         except Exception as error:
-            kept = self._kept_of_many(f"what it may have claimed is free after {asked.lease:g} s")
+            kept = self._kept_of_many(f"rows that this call may have claimed are free after {asked.lease:g} s")
             self._add_note(error, claim, "any row", kept)
             raise
-        self.tell_all("claim", (*claims, *aside), asked.by, started)
+        self.tell_all("claim", (*claims, *dead), asked.by, started)
         return self._with_rows(asked, claims) if asked.returning else claims
 
     def _with_rows(self, asked: ClaimRequest, claims: Sequence[Claim[Any, Any]]) -> list[Claim[Any, Any]]:
@@ -99,14 +99,16 @@ class ClaimPrograms(Calls[D], Generic[D]):
     def _dead_letter(
         self, asked: ClaimRequest, claims: Sequence[Claim[Any, Any]]
     ) -> Program[Sequence[DeadLettered[Any]]]:
-        """Rows out of attempts go out of the way; what hinders that must not take away what was claimed already (P13)."""
+        """Dead-letter rows that are out of attempts. An error here must not lose what was claimed already (P13)."""
         settled = self.driver.settled
         try:
             return (yield from self.driver.programs.claims.dead_letter(asked))
         except Exception as error:
             if not claims or not settled:
                 raise
-            log.warning("%s: rows out of attempts could not be set aside: %s", asked.claim, error.__cause__ or error)
+            log.warning(
+                "%s: rows out of attempts could not be dead-lettered: %s", asked.claim, error.__cause__ or error
+            )
             return ()
 
     def _claim_one(self, claim: Claimable[Any], key: Any, options: ClaimOptions) -> Program[Taking[Any]]:
@@ -148,7 +150,7 @@ class ClaimPrograms(Calls[D], Generic[D]):
         started = time.monotonic()
         programs = self.driver.programs.claims
         try:
-            answers = yield from programs.give_back(found, [0.0] * len(found), True, _kept(reason), now)
+            answers = yield from programs.give_back(found, [0.0] * len(found), True, _storable(reason), now)
         except Exception as error:
             self._note_of_claims(error, found)
             raise
@@ -164,7 +166,7 @@ class ClaimPrograms(Calls[D], Generic[D]):
         check_now(found[0].declared, now)
         if delay is not None:
             check_delay(found[0].declared, delay)
-        reason = _kept(reason)
+        reason = _storable(reason)
         started = time.monotonic()
         answers: list[Any] = [None] * len(found)
         spent = [place for place, one in enumerate(found) if _is_spent(one)]
@@ -173,13 +175,13 @@ class ClaimPrograms(Calls[D], Generic[D]):
                 ended = yield from self._exhaust([found[place] for place in spent], reason, now)
                 for place, answer in zip(spent, ended, strict=True):
                     answers[place] = answer
-            rest = [place for place in range(len(found)) if answers[place] is None]
-            if rest:
-                some = [found[place] for place in rest]
+            others = [place for place in range(len(found)) if answers[place] is None]
+            if others:
+                some = [found[place] for place in others]
                 delays = [one.declared.backoff.after(one.attempt) if delay is None else delay for one in some]
                 programs = self.driver.programs.claims
                 given = yield from programs.give_back(some, delays, False, reason, now)
-                for place, answer in zip(rest, given, strict=True):
+                for place, answer in zip(others, given, strict=True):
                     answers[place] = answer
         except Exception as error:
             self._note_of_claims(error, found)
@@ -202,10 +204,10 @@ class ClaimPrograms(Calls[D], Generic[D]):
         move = claims[0].declared.dead_letter
         assert move is not None
         asked = [request(move, one, reason=reason, now=now) for one in claims]
-        told = yield from self.driver.programs.moves.many(asked)
+        moved = yield from self.driver.programs.moves.many(asked)
         return [
             DeadLettered(one.key, one.declared, move.reaches, one.attempt) if answer.won else answer
-            for one, answer in zip(claims, told, strict=True)
+            for one, answer in zip(claims, moved, strict=True)
         ]
 
     def _offer(self, claim: Claimable[Any], keys: Iterable[Key]) -> Program[None]:
@@ -231,8 +233,8 @@ class ClaimPrograms(Calls[D], Generic[D]):
         return held_claims(claim, rows)
 
 
-def _kept(reason: str | None) -> str | None:
-    """What failed is often told by somebody else; that must not keep its end from being written."""
+def _storable(reason: str | None) -> str | None:
+    """A reason often comes from other software; whatever it contains, the failure must still be recorded."""
     return writable(reason) if reason else None
 
 
@@ -253,7 +255,7 @@ class SyncClaims(ClaimPrograms["Driver"]):
         return self.driver.run(self._claim_one(claim, key, options))
 
     def renew(self, claims: Claims, lease: float | None = None, now: datetime | None = None) -> list[Renewal[Any, Any]]:
-        """Begin the lease anew; use the claims that come back from now on."""
+        """Restart the lease. Use the returned claims from now on."""
         return self.driver.run(self._renew(claims, lease, now))
 
     def release(self, claims: Claims, reason: str | None = None, now: datetime | None = None) -> list[GivenBack[Any]]:
@@ -267,19 +269,19 @@ class SyncClaims(ClaimPrograms["Driver"]):
         delay: float | None = None,
         now: datetime | None = None,
     ) -> list[GivenBack[Any]]:
-        """Give rows back after a failure: they rest for a while, or are set aside after the last attempt."""
+        """Give rows back after a failure: they back off, or are dead-lettered after the last attempt."""
         return self.driver.run(self._fail(claims, reason, delay, now))
 
     def offer(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
-        """Tell that rows are there to be claimed: wakes up workers, and on Redis lets the rows be found."""
+        """Announce rows that can be claimed: wakes up workers, and on Redis puts the rows into the index."""
         return self.driver.run(self._offer(claim, keys))
 
     def add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
-        """Make rows that wait to be claimed, unless they are there."""
+        """Insert rows that wait to be claimed; rows that exist already are left alone."""
         self.driver.run(self._add_waiting(claim, keys))
 
     def claims(self, claim: Claimable[Any], limit: int = 100, now: datetime | None = None) -> list[HeldClaim]:
-        """Who holds what, and until when; for people who look."""
+        """Who holds what, and until when; for people and tools."""
         return self.driver.run(self._claims(claim, limit, now))
 
 
@@ -297,7 +299,7 @@ class AsyncClaims(ClaimPrograms["AsyncDriver"]):
     async def renew(
         self, claims: Claims, lease: float | None = None, now: datetime | None = None
     ) -> list[Renewal[Any, Any]]:
-        """Begin the lease anew; use the claims that come back from now on."""
+        """Restart the lease. Use the returned claims from now on."""
         return await self.driver.run(self._renew(claims, lease, now))
 
     async def release(
@@ -313,18 +315,18 @@ class AsyncClaims(ClaimPrograms["AsyncDriver"]):
         delay: float | None = None,
         now: datetime | None = None,
     ) -> list[GivenBack[Any]]:
-        """Give rows back after a failure: they rest for a while, or are set aside after the last attempt."""
+        """Give rows back after a failure: they back off, or are dead-lettered after the last attempt."""
         return await self.driver.run(self._fail(claims, reason, delay, now))
 
     async def offer(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
-        """Tell that rows are there to be claimed: wakes up workers, and on Redis lets the rows be found."""
+        """Announce rows that can be claimed: wakes up workers, and on Redis puts the rows into the index."""
         await self.driver.run(self._offer(claim, keys))
         self.driver.wake(claim)
 
     async def add_waiting(self, claim: Claimable[Any], keys: Iterable[Key]) -> None:
-        """Make rows that wait to be claimed, unless they are there."""
+        """Insert rows that wait to be claimed; rows that exist already are left alone."""
         await self.driver.run(self._add_waiting(claim, keys))
 
     async def claims(self, claim: Claimable[Any], limit: int = 100, now: datetime | None = None) -> list[HeldClaim]:
-        """Who holds what, and until when; for people who look."""
+        """Who holds what, and until when; for people and tools."""
         return await self.driver.run(self._claims(claim, limit, now))

@@ -3,7 +3,7 @@
 
 -- name: claim.claimable
 t.{status} IN ({open})
-      -- P3: nobody holds it, or the lease has ended by the store's clock (P13: so the dead need no reaper)
+      -- P3: it has no holder, or the lease has ended by the store's clock (P13: so the dead need no reaper)
       AND {free}
       AND {backed_off?}
       AND {tenant_matches?}

@@ -11,7 +11,7 @@ class FormSql(NamedTuple):
     """A form as SQL on the row `t`."""
 
     until: str
-    """When the lease is over; NULL if nobody holds the row."""
+    """When the lease is over; NULL if the row has no holder."""
     ahead: str
     """The lease ends more than twice its length from now: the clock was set back since, and whoever took it may be dead."""
     take: tuple[str, ...]
@@ -66,7 +66,7 @@ def form_sql(form: Form, dialect: SqlDialect, now: str) -> FormSql:
 
 
 def free(form: FormSql, now: str) -> str:
-    """P3: nobody holds the row, or the lease is over by the store's clock; P13: also if that clock was set back."""
+    """P3: the row has no holder, or the lease is over by the store's clock; P13: also if that clock was set back."""
     return f"({form.until} IS NULL OR {form.until} <= {now} OR {form.ahead})"
 
 

@@ -10,7 +10,7 @@ local function own_line(row, key)
   return index .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', lines, key) or own_line(row, key)
 end

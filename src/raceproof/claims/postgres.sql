@@ -1,16 +1,17 @@
--- Claims on PostgreSQL. One statement is one decision: `cur` finds rows that nobody holds, skips those that another
--- transaction is deciding about right now, and locks the rest; `changed` writes the claim into the same rows; the lease is the store's time.
+-- Claims on PostgreSQL. One statement is one decision: `cur` finds rows that have no holder, skips those that
+-- another transaction is deciding about right now, and locks the others; `changed` writes the claim into the same rows. The
+-- lease is measured by the store's clock.
 -- Whoever gets an answer has waited for the commit it rests on: every caller that loses locks the row, so that its own
 -- commit waits for the synchronous standby too. A commit wait that was cancelled leaves rows that only the primary has.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
--- Up to so many rows, in order.
+-- Up to the limit, rows, in order.
 -- name: claim.acquire
 WITH cur AS MATERIALIZED (
     SELECT {keys}, t.{status}::text AS rp_before
     FROM {table} AS t
     WHERE {claimable}
-      -- a row that kills its workers is dead-lettered after so many attempts
+      -- a row that kills its workers is dead-lettered after max_attempts
       AND {left?}
     ORDER BY {order}
     LIMIT {limit}
@@ -29,7 +30,7 @@ SELECT rp_fence, rp_attempts, rp_before, {own_keys}{returned}
 FROM changed
 ORDER BY {own_order}
 
--- One row by its key; waits for whoever is deciding about it, and tells why not.
+-- One row by its key; waits for whoever is deciding about it, and says why not.
 -- name: claim.one
 WITH cur AS MATERIALIZED (
     SELECT {keys}, t.{status}::text AS rp_before, {unmet} AS rp_unmet, {holder} AS rp_holder
@@ -56,7 +57,7 @@ FROM cur LEFT JOIN changed ON TRUE
     FROM changed
 )
 
--- Rows that have had all their attempts, and that nobody holds: out of the way.
+-- Rows that have used up their attempts and have no holder: out of the way.
 -- name: claim.dead_letter
 WITH cur AS MATERIALIZED (
     SELECT {keys}, t.{status}::text AS rp_before

@@ -32,7 +32,7 @@ class ClaimPrograms(ABC):
     """The programs of claims; a dialect says how they are sent."""
 
     def acquire(self, request: ClaimRequest) -> Program[list[Claim[Any, Any]]]:
-        """Up to so many rows, in order, each for this caller alone."""
+        """Up to `limit` rows, in order, each for this caller alone."""
         claim, by, tenant = request.claim, request.by, request.tenant
         spec = claim.lifecycle
         started = time.monotonic()
@@ -81,7 +81,7 @@ class ClaimPrograms(ABC):
         return request.claimed(key, fence, attempts, before, started, columns or None)
 
     def dead_letter(self, request: ClaimRequest) -> Program[list[DeadLettered[Any]]]:
-        """Move rows out of the way that have had all their attempts."""
+        """Move rows out of the way that have used up their attempts."""
         if request.claim.dead_letter is None or request.claim.max_attempts is None:
             return []
         rows = yield from self._dead_lettered(request)

@@ -1,6 +1,6 @@
 -- Claims that are held, as people and tools read them; see `redis.lua` beside this file. Nothing is decided here.
 
--- Who holds what, among so many rows of the index: key, until, status, holder, fence, attempts.
+-- Who holds what, on one page of the index: key, until, status, holder, fence, attempts.
 local function listed()
   local keys = redis.call('ZRANGE', index, offset, offset + page - 1, 'WITHSCORES')
   local found = {#keys / 2}

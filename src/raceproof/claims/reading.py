@@ -35,8 +35,8 @@ class RedisClaimReading:
         found: list[list[Any]] = []
         offset: Any = 0
         while True:
-            told: Any = yield self.listing(request, offset)
-            proposed, *rows, now = told
+            reply: Any = yield self.listing(request, offset)
+            proposed, *rows, now = reply
             for place in range(0, len(rows), 6):
                 member, score, status, holder, fence, attempts = map(text_of, rows[place : place + 6])
                 key = key_of_member(spec, member, request.tenant)

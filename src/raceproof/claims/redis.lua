@@ -27,7 +27,7 @@ local now = tonumber(moment)
 local ends_then = string.format('%.6f', now + lease)
 local guarded = cjson.decode(given_guards)
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -50,7 +50,7 @@ end
 
 local function timestamp_fence(fence)
   local least = (tonumber(fence) or 0) + 0.000001
-  -- but where the clock was set back by more than a lease, nobody could hold the row until it is there again
+  -- but where the clock was set back by more than a lease, no process could hold the row until it is there again
   if least > now + lease then least = 0 end
   return string.format('%.6f', math.max(least, now))
 end
@@ -144,7 +144,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * lease)
   local number = redis.call('ZCOUNT', index, later, '+inf')
@@ -159,7 +159,7 @@ local function stream_of(key)
   return history and stream_prefix .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', index, ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -195,7 +195,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -232,7 +232,7 @@ local function acquire()
   return searched(found, kept, failed)
 end
 
--- Rows that have had all their attempts, and that nobody holds: key and attempts, for each.
+-- Rows that have used up their attempts and have no holder: key and attempts, for each.
 local function dead_letter()
   local keys, proposed, kept = proposals()
   local most, wins, found, failed = tonumber(limit), 0, {proposed, 0}, {0}
@@ -344,7 +344,7 @@ local function join_line(row, key, when)
   return first_of(line, key) == key and when
 end
 
--- Puts a row into the index, or into its line behind others; so many are offered after it.
+-- Puts a row into the index, or into its line behind others; `after` is how many are offered after it.
 local function offer_row(row, stream, fence, delay, holder, after)
   if not open[redis.pcall('HGET', row, column)] then return {'gone'} end
   -- rows that are offered together keep their order

@@ -53,8 +53,8 @@ class RedisClaims(RedisClaimReading, ClaimPrograms):
         while (left := min(request.limit - len(rows), ROWS_IN_ONE_SCRIPT)) > 0:
             # some may not be claimable; where many are not, the pages grow
             page = max(left + min(left, 16), min(page * 4, ROWS_IN_ONE_SCRIPT))
-            told: Any = yield self._search("acquire", request, left, page, offset)
-            proposed, stay, *found = told
+            reply: Any = yield self._search("acquire", request, left, page, offset)
+            proposed, stay, *found = reply
             rows += self._rows(request, found)
             offset += _staying(request.claim, stay)
             if proposed < page:
@@ -65,14 +65,14 @@ class RedisClaims(RedisClaimReading, ClaimPrograms):
         """What the script says of rows that were claimed, one after the other: key, fence, attempts, before, columns …"""
         claim, returning = request.claim, request.returning
         spec, number = claim.lifecycle, isinstance(claim.form, ClaimColumns)
-        told = iter(found)
-        for member in told:
-            fence, attempts, before = next(told), next(told), next(told)
+        fields = iter(found)
+        for member in fields:
+            fence, attempts, before = next(fields), next(fields), next(fields)
             token = int(fence) if number else text_of(fence)
             if not returning and spec.plain_key:
                 yield (token, attempts, text_of(before), text_of(member))
             else:
-                columns = [next(told) if name in claim.raw else text_of(next(told)) for name in returning]
+                columns = [next(fields) if name in claim.raw else text_of(next(fields)) for name in returning]
                 yield (token, attempts, text_of(before), *parts_of_text(spec, text_of(member)), *columns)
 
     def _claimed(self, request: ClaimRequest, parts: KeyParts) -> Program[Row | None]:
@@ -97,8 +97,8 @@ class RedisClaims(RedisClaimReading, ClaimPrograms):
         rows: list[Row] = []
         offset = pages = 0
         while pages < _PAGES and (left := request.limit - len(rows)) > 0:
-            told: Any = yield self._search("dead_letter", request, left, ROWS_IN_ONE_SCRIPT, offset)
-            proposed, stay, *found = told
+            reply: Any = yield self._search("dead_letter", request, left, ROWS_IN_ONE_SCRIPT, offset)
+            proposed, stay, *found = reply
             for member, attempts in zip(found[::2], found[1::2], strict=True):
                 rows.append((attempts, *parts_of_text(spec, text_of(member))))
             offset += _staying(claim, stay)
@@ -153,7 +153,7 @@ class RedisClaims(RedisClaimReading, ClaimPrograms):
     # Scripts
 
     def _search(self, action: str, request: ClaimRequest, limit: int, page: int, offset: int) -> Statement:
-        """Look at so many rows that the index proposes, from this place on; a tenant sees only its own."""
+        """Look at `page` rows that the index proposes, from this place on; a tenant sees only its own."""
         claim = request.claim
         given = {"by": request.by, "limit": limit, "page": page, "offset": offset}
         if claim.lifecycle.tenant:
@@ -207,14 +207,14 @@ class RedisClaims(RedisClaimReading, ClaimPrograms):
 
 def _found(one: Claim[Any, Any], row: Any) -> Found | None:
     """What a script says of a claim."""
-    word, *told = map(text_of, row)
+    word, *fields = map(text_of, row)
     if word == "missing":
         return None
     if word == "error":
-        raise row_failed(one.declared, one.key, told[0])
+        raise row_failed(one.declared, one.key, fields[0])
     if word == "lost":
-        return (False, _fence(one.declared, told[1]), told[0], told[2])
-    return (True, _fence(one.declared, told[0]) if told else None, "", None)
+        return (False, _fence(one.declared, fields[1]), fields[0], fields[2])
+    return (True, _fence(one.declared, fields[0]) if fields else None, "", None)
 
 
 def _fence(claim: Claimable[Any], fence: Any) -> Any:

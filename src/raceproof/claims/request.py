@@ -116,7 +116,7 @@ def claim_request(
     check_claimable(claim)
     spec = claim.lifecycle
     if type(limit) is not int or not 0 < limit <= _MOST:
-        raise CallError(f"{claim}: limit={limit!r} is not a number of rows: from 1 to {_MOST}")
+        raise CallError(f"{claim}: limit={limit!r} must be a number of rows from 1 to {_MOST}")
     if lease is not None:
         check_lease(claim, lease)
     if spec.tenant and tenant is None:
@@ -157,9 +157,9 @@ def check_lease(claim: Claimable[Any], lease: float) -> None:
 
 
 def check_delay(claim: Claimable[Any], delay: float) -> None:
-    """The end of a rest is such a time too."""
+    """So is the end of a backoff."""
     if not is_seconds(delay, zero=True):
-        raise CallError(f"{claim}: delay={delay!r} is not a time to rest; give seconds, a hundred years at most")
+        raise CallError(f"{claim}: delay={delay!r} must be seconds to back off, a hundred years at most")
 
 
 def check_now(claim: Claimable[Any], now: datetime | None) -> None:

@@ -1,14 +1,14 @@
 -- Claims on SQLite. There is one writer at a time: every program here takes the write lock first (BEGIN IMMEDIATE, or
 -- claim.lock in a transaction of the caller's), so what claim.due finds is still so when claim.take writes it.
--- A fence is told as an expression (+), for a converter of the connection's (detect_types, Django) would round the column.
+-- A fence is returned as an expression (+): a converter of the connection (detect_types, Django) would round the column.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
--- Up to so many rows that nobody holds, in order.
+-- Up to the limit, rows that have no holder, in order.
 -- name: claim.due
 SELECT {t_keys}, t.{status} AS rp_before, {key_text} AS rp_key
 FROM {table} AS t
 WHERE {claimable}
-      -- a row that kills its workers is dead-lettered after so many attempts
+      -- a row that kills its workers is dead-lettered after max_attempts
       AND {left?}
 ORDER BY {order}
 LIMIT {$limit}
@@ -27,7 +27,7 @@ SELECT t.{status}, {unmet}, {holder}, {key_text}
 FROM {table} AS t
 WHERE {key_matches}
 
--- Rows that have had all their attempts and that nobody holds.
+-- Rows that have used up their attempts and have no holder.
 -- name: claim.spent
 SELECT {t_keys}, t.{status} AS rp_before, {key_text} AS rp_key
 FROM {table} AS t

@@ -48,7 +48,7 @@ class Own(AsyncpgConnection):
 
     async def _commit(self, text: str, params: Sequence[Any]) -> Rows:
         self._connection.committing = True
-        self._warned.forget()  # a statement that nobody waited for may have been the cause
+        self._warned.forget()  # a statement without a waiting caller may have been the cause
         rows: Rows = await self._connection.fetch(text, *params)
         confirm(self._warned)
         return rows
@@ -141,7 +141,7 @@ def _place(url: str) -> str:
 async def _connected(url: str, settings: dict[str, Any]) -> tuple[Any, bool]:
     """A connection of our own. All our statements find rows by an index; a table that is new has no statistics to say so.
 
-    Behind a transaction pooler the session is not ours, so nothing is set there; this is told as well.
+    Behind a transaction pooler the session is not ours, so nothing is set there; this is said as well.
     """
     connection = await asyncpg.connect(url, **settings)
     try:

@@ -155,7 +155,7 @@ async def _aopen(kind: str, url: str, settings: dict[str, Any], deadlines: Deadl
 
 
 def open_sqlite(url: str, settings: dict[str, Any]) -> sqlite3.Connection:
-    """A connection for the embedded store: every commit is on the disk before it is told, readers never wait."""
+    """A connection for the embedded store: every commit is on the disk before it is acknowledged, readers never wait."""
     path = unquote(urlsplit(url).path)
     path = path.removeprefix("/") if not path.startswith("//") else path[1:]
     if path in ("", ":memory:"):

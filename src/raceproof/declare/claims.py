@@ -34,7 +34,7 @@ def check_claims(
     )
     problems.require(
         is_seconds(one.backoff.first, zero=True) and is_seconds(one.backoff.max_delay, zero=True),
-        f"{claim}: {one.backoff} is not a time to rest; write seconds, a hundred years at most",
+        f"{claim}: {one.backoff} is not a backoff; write seconds, a hundred years at most",
     )
     problems.require(bool(one.at), f"{claim} needs a move, or at= with the statuses where rows wait")
     _check_roles(problems, claim, one, own, fence)
@@ -105,7 +105,7 @@ def check_shared_columns(problems: Problems, claims: Mapping[str, Claimable[Any]
             )
         same_rows = {*one.held} & {*other.open} or {*other.held} & {*one.open}
         same_mark = not isinstance(one.form, ClaimColumns) and one.form.cleared == other.form.cleared
-        # P3: the row tells when it was claimed, not until when: the shorter lease would take it from the longer
+        # P3: the row says when it was claimed, not until when: the shorter lease would take it from the longer
         problems.require(
             one.lease == other.lease or not (same_rows and same_mark),
             f"claims {first} and {second} mark the same rows in {one.form.fence_column!r} and count with leases of "
@@ -196,11 +196,13 @@ def checked_claim(
     if not isinstance(backoff, Backoff):
         raise DeclarationError(f"{what}: backoff={backoff!r} is not Backoff(first, max_delay)")
     if not is_form(form):
-        raise DeclarationError(f"{what}: form={form!r} is not Columns(…), Timestamp(…) or Marker(…)")
+        raise DeclarationError(
+            f"{what}: form= must be ClaimColumns(…), TimestampClaim(…) or TextMarker(…), got {form!r}"
+        )
     return Claimable(
         move,
         waiting,
-        float(lease) if is_seconds(lease) else lease,  # what is no time is told with all that is wrong
+        float(lease) if is_seconds(lease) else lease,  # anything else is reported with the other problems
         form=form,
         order_by=names(f"{what}: order_by", order_by),
         where=predicates(where),

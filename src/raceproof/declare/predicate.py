@@ -133,7 +133,7 @@ class EpochGuard:
         return f"epoch {self.epoch} of {self.name}"
 
     def text(self, prefix: str, spelled: Spelled = as_it_is) -> str:
-        # P10: until this write is committed nobody can take the lease over
+        # P10: until this write is committed, no process can take the lease over
         lock = " FOR SHARE" if self.dialect == "postgres" else ""
         name, epoch = parameter(f"{prefix}_name"), parameter(f"{prefix}_epoch")
         return _EPOCH.format(table=qualified(self.table), name=name, epoch=epoch, lock=lock)

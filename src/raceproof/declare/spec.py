@@ -16,7 +16,7 @@ from raceproof.kernel.errors import CallError, DeclarationError, RaceproofError
 S = TypeVar("S", bound=str | Enum)
 
 LONGEST = 100 * 366 * 86400.0
-"""Seconds that a lease or a rest may last: a hundred years on, every store still has a time, and compares it."""
+"""The longest lease or backoff in seconds: a hundred years from now is a time that every store can hold and compare."""
 
 
 def is_seconds(value: object, *, zero: bool = False) -> bool:
@@ -127,7 +127,7 @@ class Claimable(Generic[S]):
     attempts: str | None = None
     """The column that counts claims."""
     max_attempts: int | None = None
-    """So many claims, and then no more."""
+    """How often a row may be claimed."""
     not_before: str | None = None
     """The column that says before when a row is not to be claimed."""
     backoff: Backoff = Backoff()
@@ -136,7 +136,7 @@ class Claimable(Generic[S]):
     dead_letter: Move[S] | None = None
     """The move of a row that has used up its attempts."""
     raw: tuple[str, ...] = ()
-    """Columns that hold bytes; Redis cannot tell them from texts."""
+    """Columns that hold bytes; Redis cannot distinguish them from text."""
     name: str = ""
     _spec: "Spec[S] | None" = field(default=None, repr=False)
 
@@ -224,7 +224,7 @@ class Spec(Generic[S]):
 
     @cached_property
     def ended(self) -> frozenset[str]:
-        """The statuses of a row that nobody works on any more: the terminal ones, and those of rows that were set aside."""
+        """The statuses of rows that are not worked on any more: the terminal ones, and those of dead-lettered rows."""
         aside = {str(one.dead_letter.target) for one in self.claims.values() if one.dead_letter}
         return frozenset({str(status) for status in self.terminal} | aside)
 
@@ -240,7 +240,7 @@ class Spec(Generic[S]):
 
     @cached_property
     def status_of_bytes(self) -> Mapping[bytes, S]:
-        """The same for the bytes of a status, as Redis tells it."""
+        """The same for the bytes of a status, as Redis returns it."""
         return {text.encode(): status for text, status in self.status_of.items()}
 
     @cached_property

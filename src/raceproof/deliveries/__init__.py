@@ -1,8 +1,8 @@
-"""Once-only delivery: win, send, and mark after the send.
+"""Once-only delivery: take the permit, send, and record the outcome after the send.
 
-Promise: an outside effect is tried at least once, and again only when nobody knows how the last try ended, with the same
-idempotency key; in mode *hold* it is tried at most once and the unknown is shown (P7). Only the current winner's mark is
-accepted (P5). Not promised: exactly once at a receiver that does not deduplicate.
+Promise: an external effect is retried only if the last attempt failed or its outcome is unknown, always with the same
+idempotency key; with the policy *hold* it is attempted at most once and an unknown outcome is surfaced (P7). Only the
+current sender's record is accepted (P5). Not promised: exactly once at a receiver that does not deduplicate.
 """
 
 from raceproof.deliveries.answers import DeliveryRecorded, NotSent, PermitLost, SendPermit, SendRefused

@@ -1,4 +1,4 @@
-"""The answers of a delivery: a turn to send, or why there is none."""
+"""The answers of a delivery: a permit to send, or why there is none."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -62,7 +62,7 @@ class SendPermit(ReachedAnswer):
 
     @property
     def latest(self) -> "SendPermit":
-        """The same turn as it is now: `sending` starts it anew, with another fence."""
+        """The same permit as it is now: `sending` starts it again, with another fence."""
         permit = self
         while permit._newer is not None:
             permit = permit._newer
@@ -94,7 +94,7 @@ class SendPermit(ReachedAnswer):
 
 @dataclass(frozen=True, slots=True)
 class SendRefused(UnreachedAnswer):
-    """Somebody else sends or has sent, or the end of the last try is unknown and held for a person."""
+    """Another process sends or has sent, or the outcome of the last attempt is unknown and waits for an operator."""
 
     key: Any
     declared: Delivery
@@ -117,13 +117,13 @@ class SendRefused(UnreachedAnswer):
                 what = "can be sent: nothing about it is unknown"
                 who = ""
             case _:
-                what = "is being sent by somebody else"
+                what = "is being sent by another process"
         return f"{self.declared} of {shown_key(self.key)} {what}{who}"
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRecorded(ReachedAnswer):
-    """The turn was ended, and the row says so."""
+    """The outcome was recorded in the row."""
 
     won: ClassVar[Literal[True]] = True
 
@@ -141,7 +141,7 @@ class DeliveryRecorded(ReachedAnswer):
 
 @dataclass(frozen=True, slots=True)
 class PermitLost(UnreachedAnswer):
-    """The turn is no longer this caller's: it was taken over, or ended; `state` is what was found."""
+    """The permit is no longer this caller's: it was taken over, or has ended; `state` is what was found."""
 
     outcome: ClassVar[str] = "lost"
 

@@ -1,8 +1,9 @@
 """Deliveries on a store: plain calls, and `deliver_once`, which makes them around a block of code.
 
-In the block, `turn.won` says whether this caller sends. If the block ends, the delivery is marked as delivered; if it raises
-`NotSent`, as failed, and the next try may follow; if it raises anything else, or is cancelled, nobody knows: uncertain.
-An earlier try that may have arrived stays in doubt through all of that, until a probe or a person has said how it ended.
+In the block, `permit.won` says whether this caller sends. If the block ends normally, the delivery is recorded as delivered.
+If it raises `NotSent`, it is recorded as failed, and the next attempt may follow. If it raises anything else, or is
+cancelled, the outcome is unknown: uncertain. An earlier attempt that may have arrived stays uncertain until a probe or an
+operator says how it ended.
 """
 
 import asyncio
@@ -37,12 +38,12 @@ _PATIENCE = 5.0
 
 
 class SendOptions(TypedDict, total=False):
-    """What may go along with a turn."""
+    """Options of a delivery."""
 
     by: str | None
     """Who sends; a name of this process if it is not given."""
     reserve: bool
-    """Do not count as sending yet; say so with `sending(turn)` right before the send."""
+    """Do not count as sending yet; say so with `sending(permit)` right before the send."""
     returning: Returning
     """Columns of the row, as a dataclass or by name."""
     now: datetime | None
@@ -67,11 +68,11 @@ class DeliveryPrograms(Calls[D], Generic[D]):
         self, permit: SendPermit, state: DeliveryState, error: str | None, now: datetime | None
     ) -> Program[SendPermit | RecordAnswer]:
         if not isinstance(permit, SendPermit):
-            raise CallError(f"{permit!r} is not a turn that was won, so it cannot be ended")
+            raise CallError(f"{permit!r} is not a permit that was won, so no outcome can be recorded")
         if state is DeliveryState.FAILED and _stays_in_doubt(permit):
             state = DeliveryState.UNCERTAIN
         if state is DeliveryState.UNCERTAIN and permit.declared.state is None:
-            # two timestamps have no word for it: the row stays as it is, and tells so when it is stale
+            # two timestamps cannot express it: the row stays as it is, and is uncertain once it is stale
             return permit
         started = time.monotonic()
         permit = permit.latest
@@ -128,7 +129,7 @@ _WORD = {True: DeliveryState.DELIVERED, False: DeliveryState.SENDING, None: Deli
 
 
 def _state_told(permit: SendPermit, found: object) -> DeliveryState:
-    """What a probe's word means: it arrived; it did not, so it is sent, without doubt; or nobody can tell."""
+    """What the answer of a probe means: it arrived; it did not, so it is sent; or it remains unknown."""
     if found is not None and not isinstance(found, bool):
         raise CallError(
             f"{permit.declared}: probe= must return True, False or None, got {found!r}; "
@@ -138,7 +139,7 @@ def _state_told(permit: SendPermit, found: object) -> DeliveryState:
 
 
 def _after_probe(permit: SendPermit, state: DeliveryState, marked: SendPermit | RecordAnswer) -> SendAnswer:
-    """Whose turn it is when the probe's word is written: somebody else may have taken it over meanwhile."""
+    """Who may send when the answer of the probe is recorded: another process may have taken over meanwhile."""
     match marked:
         case PermitLost(state=found, by=by):
             return SendRefused(permit.key, permit.declared, found, by)
@@ -152,7 +153,7 @@ def _after_probe(permit: SendPermit, state: DeliveryState, marked: SendPermit | 
 
 
 def _warn_unless_marked(permit: SendPermit, answer: SendPermit | RecordAnswer) -> None:
-    """It was sent, and the row does not say so: somebody else may send it again, as the policy has it."""
+    """It was sent, and the row does not say so: it may be sent again, as the policy decides."""
     if not isinstance(answer, DeliveryRecorded):
         log.warning("%s was sent by %s, but could not be marked: %s", permit.key, permit.by, answer)
 
@@ -170,11 +171,11 @@ class SyncDeliveries(DeliveryPrograms["Driver"]):
     """Deliveries on a sync connection."""
 
     def begin_delivery(self, delivery: Delivery, key: Key, **options: Unpack[SendOptions]) -> SendAnswer:
-        """Win the turn to send, or learn who has it."""
+        """Take the permit to send, or learn who has it."""
         return self.driver.run(self._take_turn(delivery, key, options))
 
     def sending(self, permit: SendPermit, now: datetime | None = None) -> SendPermit | RecordAnswer:
-        """The send begins, or goes on: the turn starts anew; use the one that comes back."""
+        """The send begins, or goes on: the permit starts again. Use the returned one from now on."""
         return self.driver.run(self._mark(permit, DeliveryState.SENDING, None, now))
 
     def delivered(self, permit: SendPermit, now: datetime | None = None) -> SendPermit | RecordAnswer:
@@ -184,13 +185,13 @@ class SyncDeliveries(DeliveryPrograms["Driver"]):
     def not_sent(
         self, permit: SendPermit, error: str | None = None, now: datetime | None = None
     ) -> SendPermit | RecordAnswer:
-        """It was surely not sent: the next try may follow at once."""
+        """It was surely not sent: the next attempt may follow at once."""
         return self.driver.run(self._mark(permit, DeliveryState.FAILED, error, now))
 
     def uncertain(
         self, permit: SendPermit, error: str | None = None, now: datetime | None = None
     ) -> SendPermit | RecordAnswer:
-        """Nobody knows whether it was sent; the policy decides what follows."""
+        """The outcome is unknown; the policy decides what follows."""
         return self.driver.run(self._mark(permit, DeliveryState.UNCERTAIN, error, now))
 
     def resolve(
@@ -215,7 +216,7 @@ class SyncDeliveries(DeliveryPrograms["Driver"]):
     def deliver_once(
         self, delivery: Delivery, key: Key, *, probe: Probe | None = None, **options: Unpack[SendOptions]
     ) -> Iterator[SendAnswer]:
-        """Send from this block if the turn is yours (`turn.won`); how the block ends is how the delivery ends."""
+        """Send from this block if the permit is yours (`permit.won`); how the block ends is how the delivery ends."""
         _check_probe(delivery, probe)
         permit = self.begin_delivery(delivery, key, **options)
         now = options.get("now")
@@ -237,7 +238,7 @@ class SyncDeliveries(DeliveryPrograms["Driver"]):
         _warn_unless_marked(permit, self.driver.run(self._mark(permit, DeliveryState.DELIVERED, None, now)))
 
     def _end(self, permit: SendPermit, state: DeliveryState, text: str, now: datetime | None) -> None:
-        """Say how the turn has ended, in the course of an exception that must not be lost."""
+        """Record the outcome while an exception passes, which must not be lost."""
         try:
             self.driver.run(self._mark(permit, state, text, now))
         except Exception:
@@ -248,11 +249,11 @@ class AsyncDeliveries(DeliveryPrograms["AsyncDriver"]):
     """Deliveries on an async connection."""
 
     async def begin_delivery(self, delivery: Delivery, key: Key, **options: Unpack[SendOptions]) -> SendAnswer:
-        """Win the turn to send, or learn who has it."""
+        """Take the permit to send, or learn who has it."""
         return await self.driver.run(self._take_turn(delivery, key, options))
 
     async def sending(self, permit: SendPermit, now: datetime | None = None) -> SendPermit | RecordAnswer:
-        """The send begins, or goes on: the turn starts anew; use the one that comes back."""
+        """The send begins, or goes on: the permit starts again. Use the returned one from now on."""
         return await self._marked(permit, DeliveryState.SENDING, None, now)
 
     async def delivered(self, permit: SendPermit, now: datetime | None = None) -> SendPermit | RecordAnswer:
@@ -262,13 +263,13 @@ class AsyncDeliveries(DeliveryPrograms["AsyncDriver"]):
     async def not_sent(
         self, permit: SendPermit, error: str | None = None, now: datetime | None = None
     ) -> SendPermit | RecordAnswer:
-        """It was surely not sent: the next try may follow at once."""
+        """It was surely not sent: the next attempt may follow at once."""
         return await self._marked(permit, DeliveryState.FAILED, error, now)
 
     async def uncertain(
         self, permit: SendPermit, error: str | None = None, now: datetime | None = None
     ) -> SendPermit | RecordAnswer:
-        """Nobody knows whether it was sent; the policy decides what follows."""
+        """The outcome is unknown; the policy decides what follows."""
         return await self._marked(permit, DeliveryState.UNCERTAIN, error, now)
 
     async def resolve(
@@ -293,7 +294,7 @@ class AsyncDeliveries(DeliveryPrograms["AsyncDriver"]):
     async def deliver_once(
         self, delivery: Delivery, key: Key, *, probe: AsyncProbe | None = None, **options: Unpack[SendOptions]
     ) -> AsyncIterator[SendAnswer]:
-        """Send from this block if the turn is yours (`turn.won`); how the block ends is how the delivery ends."""
+        """Send from this block if the permit is yours (`permit.won`); how the block ends is how the delivery ends."""
         _check_probe(delivery, probe)
         permit = await self.begin_delivery(delivery, key, **options)
         now = options.get("now")
@@ -315,7 +316,7 @@ class AsyncDeliveries(DeliveryPrograms["AsyncDriver"]):
         _warn_unless_marked(permit, await self._marked(permit, DeliveryState.DELIVERED, None, now))
 
     async def _end(self, permit: SendPermit, state: DeliveryState, text: str, now: datetime | None) -> None:
-        """Say how the turn has ended, in the course of an exception that must not be lost."""
+        """Record the outcome while an exception passes, which must not be lost."""
         try:
             await self._marked(permit, state, text, now)
         except Exception:
@@ -326,7 +327,7 @@ class AsyncDeliveries(DeliveryPrograms["AsyncDriver"]):
     ) -> SendPermit | RecordAnswer:
         """P14: what is known about a send is written, and its answer heard, also if the caller is cancelled meanwhile.
 
-        The mark names the fence, so it can harm nobody. A store that does not answer is not waited for without end.
+        The record names the fence, so it can do no harm. A store that does not answer is not waited for forever.
         """
         task = asyncio.ensure_future(self.driver.run(self._mark(permit, state, text, now)))
         try:

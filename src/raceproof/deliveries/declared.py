@@ -16,7 +16,7 @@ Policy = Literal["resend", "hold", "probe"]
 
 
 class DeliveryState(StrEnum):
-    """What a delivery can be at; a table with two timestamps tells all of them but reserved from failed."""
+    """What a delivery can be at; a table with two timestamps distinguishes all of them but reserved and failed."""
 
     READY = "ready"
     RESERVED = "reserved"
@@ -28,7 +28,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Delivery:
-    """Something that is sent once from each row of a table. Two timestamps are enough; further columns tell more.
+    """Something that is sent once from each row of a table. Two timestamps are enough; further columns say more.
 
     `delivering` is when a sender took the row, and its fence; `delivered` when it was done. `state` keeps the states by
     name, so that a crash before the send is known to be one. `holder`, `error` and `attempts` are for people who look.
@@ -44,9 +44,9 @@ class Delivery:
     error: str | None = None
     attempts: str | None = None
     stale: float = 300.0
-    """Seconds after which a sender that has not ended its turn counts as gone."""
+    """Seconds after which a sender that has recorded no outcome counts as gone."""
     policy: Policy = "resend"
-    """What to do when nobody knows how the last try ended: send again, hold it for a person, or ask a probe first."""
+    """What to do if the outcome of the last attempt is unknown: send again, hold it for an operator, or ask a probe."""
     tenant: str | None = None
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Delivery:
         text = f"{self.name}\0{self.table}\0{key_text(parts)}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    # What an event tells of it: a delivery is its own lifecycle.
+    # What an event says of it: a delivery is its own lifecycle.
 
     @property
     def lifecycle(self) -> "Delivery":

@@ -1,7 +1,7 @@
 -- Deliveries, the same on every SQL database; how a permit is given is in the file of each.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
--- Say how the turn has ended.
+-- Record how the attempt ended.
 -- name: delivery.mark
 UPDATE {table} AS t
 SET {marks}
@@ -17,6 +17,6 @@ UPDATE {table} AS t
 SET {marks}
 WHERE {key_matches}
   AND {open}
-  -- only what nobody knows the end of
+  -- only a delivery whose outcome is unknown
   AND {doubt}
 RETURNING {written_fence}

@@ -1,13 +1,13 @@
--- Deliveries on PostgreSQL: a turn to send is decided by one statement, on the row as it is after the lock.
+-- Deliveries on PostgreSQL: a permit to send is decided by one statement, on the row as it is after the lock.
 -- Whoever gets an answer has waited for the commit it rests on: every caller that loses locks the row, so that its own
 -- commit waits for the synchronous standby too. A commit wait that was cancelled leaves rows that only the primary has.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
--- Take the turn, or learn who has it.
+-- Take the permit, or learn who has it.
 -- name: delivery.take
 WITH cur AS MATERIALIZED (
     SELECT {keys}, {found_state} AS rp_state, {holder} AS rp_holder, {since} AS rp_since,
-           -- nobody has delivered it, nobody is at it (or has been for too long), and the policy allows another try
+           -- it is not delivered, no process is sending it (or one has been for too long), and the policy allows another attempt
            ({open} AND {free} AND {policy}) IS TRUE AS rp_may,
            {doubt} AS rp_doubt
     FROM {table} AS t

@@ -8,7 +8,7 @@
 -- ARGV  what the caller gives, each by its name: by, given_fence of a record, given_error, given_now (in seconds, instead of
 --       the server's clock)
 -- returns {} if the row is missing, {false, state found, holder, since} if the decision is no, and otherwise what was won: the
---         fence, or 1 if the delivery is over; of a permit with more to tell {fence, in doubt, attempts, columns …}
+--         fence, or 1 if the delivery is over; of a permit with more to say {fence, in doubt, attempts, columns …}
 
 local row = KEYS[1]
 local now = tonumber(given_now or clock())
@@ -37,7 +37,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + stale_after then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -45,7 +45,7 @@ end
 local function take()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  -- not delivered, no process is sending (or one has been for too long), and the policy allows another attempt (P7)
   local free = not seen[2] and (not seen[1] or stale or seen_state == 'uncertain')
   if hold then free = free and not doubt end
   if not free then return found(seen, stale, doubt) end
@@ -84,7 +84,7 @@ end
 local function resolve()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- only what nobody knows the outcome of
+  -- only a delivery whose outcome is unknown
   if not doubt or seen[2] then return found(seen, stale, doubt) end
   return record(seen)
 end

@@ -72,7 +72,7 @@ def send_request(
     if now is not None and now.tzinfo is None:
         raise CallError(f"{delivery}: now= must have a time zone, as in datetime.now(timezone.utc)")
     if reserve and delivery.state is None:
-        raise CallError(f"{delivery}: reserve=True needs a state= column to tell reserved from sending")
+        raise CallError(f"{delivery}: reserve=True needs a state= column to distinguish reserved from sending")
     if by is not None:
         check_texts(delivery, (by,))
     names, row_type = ((), None) if returning is None else returned_columns(delivery, returning)

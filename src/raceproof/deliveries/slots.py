@@ -51,7 +51,7 @@ def of_delivery(delivery: Delivery, dialect: SqlDialect, now: str, returning: tu
 
 
 def _doubt(delivery: Delivery, stale: str) -> str:
-    """A try that nobody has ended: it was marked so, or its sender is gone; only a reserved one has surely sent nothing."""
+    """An attempt without an end: it was recorded so, or its sender is gone. Only a reserved one has surely sent nothing."""
     doubt = f"t.{identifier(delivery.delivering)} IS NOT NULL AND {stale}"
     if delivery.state:
         state = f"t.{identifier(delivery.state)}"
@@ -95,7 +95,7 @@ def _take(delivery: Delivery, dialect: SqlDialect, now: str, doubt: str, ahead: 
 
 
 def marks(delivery: Delivery, dialect: SqlDialect, now: str, state: DeliveryState) -> str:
-    """What the end of a turn writes; only an unknown end keeps the timestamp, for it is not over."""
+    """What the end of an attempt writes; only an unknown outcome keeps the timestamp, because it is not over."""
     written = []
     column = identifier(delivery.delivering)
     if state is DeliveryState.DELIVERED:
@@ -103,7 +103,7 @@ def marks(delivery: Delivery, dialect: SqlDialect, now: str, state: DeliveryStat
     if state in (DeliveryState.DELIVERED, DeliveryState.FAILED):
         written.append(f"{column} = NULL")
     elif state is DeliveryState.SENDING:
-        # a renewal, or the step from reserved to sending: the turn begins anew
+        # a renewal, or the step from reserved to sending: the permit starts again
         written.append(f"{column} = {dialect.later(column, _ahead(delivery, dialect, now), now)}")
     else:
         written.append(f"{column} = t.{column}")

@@ -1,12 +1,12 @@
 -- Deliveries on SQLite: what takes more than one statement takes the write lock first, so nothing changes in between.
--- A fence is told as an expression (+), for a converter of the connection's (detect_types, Django) would round the column.
+-- A fence is returned as an expression (+): a converter of the connection (detect_types, Django) would round the column.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
 -- Takes the write lock of the caller's transaction without touching a row; a snapshot that is already stale fails here.
 -- name: delivery.lock
 UPDATE {table} SET {delivered} = {delivered} WHERE 0
 
--- Whether the turn can be taken, and who has it.
+-- Whether the permit can be taken, and who has it.
 -- name: delivery.look
 SELECT {found_state}, {holder}, {since}, ({open} AND {free} AND {policy}) IS TRUE, {doubt}
 FROM {table} AS t
@@ -16,7 +16,7 @@ WHERE {key_matches}
 UPDATE {table} AS t
 SET {take}
 WHERE {key_matches}
-  -- nobody has delivered it, nobody is at it (or has been for too long), and the policy allows another try
+  -- it is not delivered, no process is sending it (or one has been for too long), and the policy allows another attempt
   AND {open}
   AND {free}
   AND {policy}

@@ -1,7 +1,7 @@
 """PostgreSQL through asyncpg: a connection or a pool of the caller's.
 
 In a transaction of the caller's nothing is begun or ended here. Outside of one, each statement commits by itself; if the
-connection breaks before the answer has come, nobody knows whether it did: AcknowledgementLost.
+connection breaks before the answer has come, it may or may not have been committed: AcknowledgementLost.
 """
 
 from collections.abc import Callable, Sequence

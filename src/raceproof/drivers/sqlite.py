@@ -44,7 +44,7 @@ class SqliteTransaction:
                 return []
 
     def ran(self, statement: Statement, callers: bool) -> None:
-        """To be told when these statements have run."""
+        """Called when these statements have run."""
         self._open = "nothing"
         if statement.text == "BEGIN":
             self._open = "savepoint" if callers else "transaction"
@@ -53,7 +53,7 @@ class SqliteTransaction:
         """The driver's error as the library's own kind, if it has one."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (_BUSY, _LOCKED) and callers and not self.own:
-            # the caller's snapshot is older than somebody's write, or another writer is in the way: it must start again
+            # the caller's snapshot is older than another write, or another writer is in the way: it must start again
             return Conflicted()
         if code == _IO_ERROR and statement.text == "COMMIT":
             return AcknowledgementLost()

@@ -63,7 +63,7 @@ class ReachedAnswer(_Answer):
 
 
 class UnreachedAnswer(_Answer):
-    """What was asked for is not so, or nobody knows."""
+    """What was asked for is not so, or unknown."""
 
     __slots__ = ()
     won: ClassVar[Literal[False]] = False

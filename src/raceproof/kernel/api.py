@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", bound="Driver | AsyncDriver")
 
-NOTHING_KEPT = "nothing of this call was kept"
+NOTHING_KEPT = "this call wrote nothing"
 ASKED_AGAIN = "this call wrote nothing, and what an earlier call with the same id did stays as it is; ask again"
 
 
@@ -63,7 +63,7 @@ class Calls(Generic[D]):
         started: float,
         tenants: Iterable[Any] | None = None,
     ) -> None:
-        """Tell one event for each answer; `tenants` says whose rows they were, where that is not the store's tenant."""
+        """Report one event for each answer; `tenants` says whose rows they were, where that is not the store's tenant."""
         if events.subscribers:
             of = [self.tenant] * len(answers) if tenants is None else tenants
             for answer, tenant in zip(answers, of, strict=True):
@@ -74,7 +74,7 @@ class Calls(Generic[D]):
         return some if self.dialect == "redis" else NOTHING_KEPT
 
     def _add_note(self, error: Exception, declared: Any, what: str, kept: str = NOTHING_KEPT) -> None:
-        """Tell of a driver's error what was asked, and what is kept of it."""
+        """Note on a driver's error what was asked, and what of it is kept."""
         if isinstance(error, AcknowledgementLost | Conflicted) and isinstance(error.__cause__, Exception):
             raise error.__cause__
         if not isinstance(error, CallError):

@@ -33,7 +33,7 @@ class SqlDialect(ABC):
     share_lock: ClassVar[str]
     """After a SELECT: locks its rows in a way that waits for no writer, so that the answer waits for their commit."""
     row_lock: ClassVar[str]
-    """The same for a decision: nobody else changes the rows until it is committed."""
+    """The same for a decision: no other transaction changes the rows until it is committed."""
     written_row: ClassVar[str]
     """How RETURNING names the row as it was written."""
     nulls_first: ClassVar[bool]
@@ -44,7 +44,7 @@ class SqlDialect(ABC):
         self.style: Style = style
         """How a parameter is written for the driver."""
         self.in_transaction = in_transaction
-        """Whether the connection is in a transaction of the caller's, if its driver can tell."""
+        """Whether the connection is in a transaction of the caller's, if its driver knows."""
 
     def texts(self, package: str, *shared: str, own: bool = True) -> "Texts":
         """The statements of a primitive, rendered once for all connections: files that all dialects share, and its own."""
@@ -160,7 +160,7 @@ class SqlDialect(ABC):
     def later(self, quoted: str, ahead: str, now: str) -> str:
         """A timestamp that is a fence. P4: no two have the same, even if the clock is coarse, or was set back a little.
 
-        If it was set back by more, it starts again from now, or nobody could hold the row until the clock is there again.
+        If it was set back by more, it starts again from now: otherwise no process could hold the row until then.
         """
         least = self.greatest(now, self.step(f"t.{quoted}"))
         return self.unique(f"CASE WHEN {ahead} THEN {now} ELSE {least} END")

@@ -1,7 +1,7 @@
-"""One event for each decision, told in exactly one place (`tell`), to whoever subscribed.
+"""One event for each decision, reported to subscribers in exactly one place (`tell`).
 
 A subscriber is any callable; it runs in the caller's thread right after the answer is known, so it must be quick. What it
-raises is logged and never reaches the caller. In the caller's own transaction an event tells what was decided, which the
+raises is logged and never reaches the caller. In the caller's own transaction an event says what was decided, which the
 caller may still roll back: `settled` is False then.
 """
 
@@ -45,7 +45,7 @@ subscribers: tuple[Subscriber, ...] = ()
 
 
 def subscribe(subscriber: Subscriber) -> Callable[[], None]:
-    """Be told of every decision; call what comes back to stop."""
+    """Subscribe to every decision; call the result to unsubscribe."""
     global subscribers
     subscribers = (*subscribers, subscriber)
 

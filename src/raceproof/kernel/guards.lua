@@ -4,7 +4,7 @@
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end

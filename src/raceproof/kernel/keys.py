@@ -29,7 +29,7 @@ def all_key_parts(spec: Spec[Any], keys: Iterable[Any], tenant: Any) -> list[Key
 def keyed_parts(asked: object, columns: tuple[str, ...], tenants: str | None, key: Any, tenant: Any) -> KeyParts:
     """The same for anything that finds its rows by these columns."""
     if not tenants and len(columns) == 1 and (type(key) is int or (type(key) is str and is_clean(key))):
-        return (key,)  # the usual case, told at once
+        return (key,)  # the usual case, without further checks
     parts: KeyParts = key if isinstance(key, tuple) else (key,)
     if len(parts) != len(columns):
         expected = columns[0] if len(columns) == 1 else "a tuple (" + ", ".join(columns) + ")"

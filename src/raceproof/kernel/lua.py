@@ -1,7 +1,7 @@
 """The scripts of Redis and Valkey: whole Lua functions from files, put together for one declaration.
 
 Every file is Lua that any tool can read. A name that no file defines is a constant of the declaration, and its value is
-written in its place: the server builds everything in a script anew on each run, so a script has no variable that never
+written in its place: the server builds everything in a script again on each run, so a script has no variable that never
 changes. A block whose condition the declaration makes false is left out, and so is each function that nothing calls.
 """
 

@@ -13,7 +13,7 @@ def message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "(what it says cannot be told: its __str__ fails)"
+        return "<unprintable error: __str__ raised>"
 
 
 def reason_of(error: BaseException) -> str:

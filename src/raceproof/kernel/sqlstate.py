@@ -17,5 +17,5 @@ def sqlstate(error: BaseException | None) -> str | None:
 
 
 def leaves(error: BaseException) -> bool:
-    """Whether a connection that told this error is worth keeping no longer."""
+    """Whether a connection that raised this error has to be closed."""
     return sqlstate(error) in LEAVE

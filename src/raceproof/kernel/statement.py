@@ -53,7 +53,7 @@ def transaction(begin: Statement, body: Program[T]) -> Program[T]:
         result = yield from body
         yield COMMIT
     except GeneratorExit:
-        # nobody runs this program any more; what it has begun ends with its connection
+        # the program was abandoned; what it has begun ends with its connection
         raise
     except BaseException:
         # whatever becomes of that, what counts is why it had to be: an outage, a bad value, Ctrl-C
@@ -113,7 +113,7 @@ watchers: tuple[Watcher, ...] = ()
 
 
 def watch_failures(watcher: Watcher) -> Callable[[], None]:
-    """Be told of every statement that a driver failed to run; call what comes back to stop."""
+    """Subscribe to statements that a driver failed to run; call the result to unsubscribe."""
     global watchers
     watchers = (*watchers, watcher)
 

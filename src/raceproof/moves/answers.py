@@ -79,7 +79,7 @@ class Already(ReachedAnswer, Generic[S]):
     """The row was at the target before this call, and everything the call asked of it holds.
 
     A holder gets this only if the row still carries its fence, so it moved the row itself; if another process did, it gets
-    `Lost`. For a caller without a fence, `by` names who moved the row, where a history tells.
+    `Lost`. For a caller without a fence, `by` names who moved the row, if a history says so.
     """
 
     outcome: ClassVar[str] = "already"

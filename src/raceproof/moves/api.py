@@ -166,7 +166,7 @@ def _alike(move: Move[Any], requests: list[MoveRequest]) -> list[MoveRequest]:
 def _made(
     move: Move[Any], claims: Sequence[Claim[Any, Any]], found: Sequence[Answer[Any, Any] | None]
 ) -> list[Answer[Any, Any]]:
-    """An answer for each claim, where a row that moved with no more to tell has none yet."""
+    """An answer for each claim, where a row that moved and has nothing more to say has none yet."""
     before = move.lifecycle.member(move.sources[0])
     return [
         Moved(one.key, move, before, None, None) if answer is None else answer

@@ -1,11 +1,11 @@
 -- Moves on PostgreSQL. One statement is one decision, right at READ COMMITTED in every interleaving:
 -- `cur` locks the row and reads it as it is *after* the lock, `changed` writes only if the guards hold on that row,
--- `noted` keeps the history, and the last SELECT tells the caller what was found and what was done.
+-- `noted` keeps the history, and the last SELECT says what was found and what was done.
 -- Whoever gets an answer has waited for the commit it rests on: every caller that loses locks the row, so that its own
 -- commit waits for the synchronous standby too. A commit wait that was cancelled leaves rows that only the primary has.
 -- {braces} are filled from the declaration, {$names} are parameters. `raceproof sql` prints the finished texts.
 
--- Locks first, so that the answer tells what the row really was.
+-- Locks first, so that the answer says what the row really was.
 -- name: move.one
 WITH cur AS MATERIALIZED (
     SELECT {keys},

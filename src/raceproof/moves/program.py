@@ -47,8 +47,8 @@ class SqlMoves(ABC):
         order = sorted(range(len(requests)), key=lambda place: str(requests[place].parts))
         in_order = [requests[place] for place in order]
         answers = (yield from self.all_or_none(in_order, self._each(in_order))) if requests else []
-        told = dict(zip(order, answers, strict=True))
-        return [told[place] for place in range(len(requests))]
+        placed = dict(zip(order, answers, strict=True))
+        return [placed[place] for place in range(len(requests))]
 
     def many_claimed(
         self, first: MoveRequest, claims: Sequence[Claim[Any, Any]]

@@ -37,7 +37,7 @@ local function earlier_call(stream, i)
   return newest(stream, function(entry) return entry.call == given_call and entry.move == move_name end)
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')

@@ -33,7 +33,7 @@ _SCRIPTS = Scripts(script_of_move)
 _OF_A_SCRIPT = "user_script"
 """Servers say so in the message of an error inside of a script."""
 
-Told = list[Answer[Any, Any] | ScriptFailed]
+Decided = list[Answer[Any, Any] | ScriptFailed]
 
 
 class RedisMoves:
@@ -67,8 +67,8 @@ class RedisMoves:
         answers = yield from self._all(requests)
         return [None if isinstance(answer, ScriptFailed) else answer for answer in answers]
 
-    def _all(self, requests: Sequence[MoveRequest]) -> Program[Told]:
-        answers: Told = []
+    def _all(self, requests: Sequence[MoveRequest]) -> Program[Decided]:
+        answers: Decided = []
         size = 1 if self.dialect.cluster else ROWS_IN_ONE_SCRIPT
         for start in range(0, len(requests), size):
             some = requests[start : start + size]
@@ -93,22 +93,22 @@ class RedisMoves:
             while found and (limit is None or len(answers) < limit):
                 size = min(ROWS_IN_ONE_SCRIPT, len(found) if limit is None else limit - len(answers))
                 rows, found = found[:size], found[size:]
-                told = yield from self.many(rows)
-                answers += [answer for answer in told if isinstance(answer, Moved) or answer.outcome == "unknown"]
+                decided = yield from self.many(rows)
+                answers += [answer for answer in decided if isinstance(answer, Moved) or answer.outcome == "unknown"]
             if text_of(cursor) == "0":
                 break
         return answers
 
     def some(
         self, first: MoveRequest, of_rows: Sequence[Any], requested: Callable[[Any], MoveRequest]
-    ) -> Program[Told]:
+    ) -> Program[Decided]:
         """As many rows as a script decides: requests, or claims, which become one if more than that is to be said."""
         try:
             rows = yield self._statement(first, of_rows)
         except AcknowledgementLost as error:
             return [requested(one).unknown(error) for one in of_rows]
         move = first.move
-        answers: Told = []
+        answers: Decided = []
         last = before = None
         for one, row in zip(of_rows, rows, strict=True):
             if type(row) is bytes:
@@ -140,7 +140,7 @@ class RedisMoves:
         return Statement("move", made, values, keys)
 
 
-def checked(answers: Told) -> list[Answer[Any, Any]]:
+def checked(answers: Decided) -> list[Answer[Any, Any]]:
     """The answers, if every row could be decided."""
     for answer in answers:
         if isinstance(answer, ScriptFailed):

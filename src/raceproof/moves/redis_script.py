@@ -105,7 +105,7 @@ def given_to(first: MoveRequest, of_rows: Sequence[Any]) -> tuple[tuple[str, ...
 
 
 def _places_of(given: Sequence[str]) -> dict[str, Expression]:
-    """Where these values are in ARGV, for row i of so many rows."""
+    """Where these values are in ARGV, for row i of `rows`."""
     places, once, each = {}, 0, 0
     for name in given:
         if name.endswith(_EACH):

@@ -107,5 +107,5 @@ def values(request: MoveRequest) -> dict[str, Any]:
 
 
 def limit(rows: int | None) -> int:
-    """At most so many rows, as every database takes it."""
+    """A limit that every database accepts; None means no limit."""
     return 2**62 if rows is None else rows

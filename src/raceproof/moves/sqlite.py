@@ -41,7 +41,7 @@ class SqliteMoves(SqlMoves):
                     return request.moved(seen[0][0], seen[0][1], None, replayed=True)
         fenced_off = None
         if request.ended:
-            # RETURNING cannot tell what a column was before
+            # RETURNING cannot say what a column was before
             held = yield plan.held(values)
             fenced_off = held[0][0] if held else None
         for place, (source, write) in enumerate(plan.writes):

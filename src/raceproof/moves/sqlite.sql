@@ -7,7 +7,7 @@
 -- name: move.lock
 UPDATE {table} SET {status} = {status} WHERE 0
 
--- One source at a time, because SQLite's RETURNING cannot tell what a column was before.
+-- One source at a time, because SQLite's RETURNING cannot say what a column was before.
 -- name: move.write
 UPDATE {table} AS t
 SET {assignments}

@@ -1,4 +1,4 @@
-"""How many may do something at once, over all processes: so many slots, each a lease of its own."""
+"""How many may do something at once, over all processes: slots, each a lease of its own."""
 
 import time
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def is_ours(self) -> bool:
-        """Whether nobody else can have it yet, by the local clock."""
+        """Whether no other process can have it yet, by the local clock."""
         return time.monotonic() < self._leading.deadline
 
     async def keep(self) -> bool:

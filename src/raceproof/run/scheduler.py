@@ -1,4 +1,4 @@
-"""Kinds of work by the clock: each runs every so many seconds, never twice at once, however many processes there are.
+"""Kinds of work by the clock: each runs at an interval, never twice at once, however many processes there are.
 
 The row of a schedule keeps when it ran last and when it is due next, so a restart neither forgets nor repeats a run. It is
 an ordinary claim: a run that takes long is renewed, and one whose process has died is taken over after its lease.
@@ -39,7 +39,7 @@ class Schedules:
 
     def __post_init__(self) -> None:
         check_seconds(f"schedules {self.table}: lease", self.lease)
-        _ = self.lifecycle  # a table that cannot be is told now, not at the first call
+        _ = self.lifecycle  # a table that cannot be is reported now, not at the first call
 
     @cached_property
     def lifecycle(self) -> Spec[str]:
@@ -76,7 +76,7 @@ class Schedules:
 
 
 class Scheduler:
-    """Runs kinds of work every so many seconds: `scheduler.every(3600, "vetting", vet)`, then `await scheduler.run()`."""
+    """Runs kinds of work at intervals: `scheduler.every(3600, "vetting", vet)`, then `await scheduler.run()`."""
 
     def __init__(
         self, db: AsyncStore, schedules: Schedules | None = None, *, by: str | None = None, poll: float = 1.0
@@ -91,7 +91,7 @@ class Scheduler:
         self._is_stopped = self._has_run = False
 
     def every(self, seconds: float, name: str, job: Job) -> None:
-        """Run `job` every so many seconds, from the end of one run to the start of the next; what it returns is awaited."""
+        """Run `job` every `seconds`, from the end of one run to the start of the next; what it returns is awaited."""
         if not callable(job):
             raise CallError(f"schedule {name}: {job!r} cannot be called; give a coroutine function")
         check_seconds(f"schedule {name}: every", seconds, CallError)
@@ -134,7 +134,7 @@ class Scheduler:
                     raise
                 log.error("schedule %s failed", name, exc_info=error)
                 reason = reason_of(error)
-            # the end of a run, good or bad, is to rest until the next time
+            # a run that ended, well or badly, waits until the next time
             raise Failure(reason, delay=seconds)
 
         return Worker(

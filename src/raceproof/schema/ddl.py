@@ -91,7 +91,7 @@ def missing_columns(
 def backfill(*declarations: Declared, dialect: Dialect) -> list[str]:
     """The statements that give rows which are being worked on now, without a lease, one that begins now.
 
-    A claim that leaves a row at its status has none: no statement can tell its waiting rows from those in work.
+    A claim that leaves a row at its status has none: no statement can distinguish its waiting rows from those in work.
     """
     sql_dialect(dialect)
     claims: list[Claimable[Any]] = []

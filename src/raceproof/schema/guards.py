@@ -18,7 +18,7 @@ def guard_name(spec: Spec[Any]) -> str:
     """What the guards of a lifecycle are called: in errors as the constraint, in the database as the trigger."""
     safe = "".join(character if character.isalnum() and character.isascii() else "_" for character in spec.name)
     if safe != spec.name or len(safe) > _LONGEST:
-        # told apart by more than what is left of the name; PostgreSQL cuts names at 63 bytes
+        # distinguished by more than what is left of the name; PostgreSQL cuts names at 63 bytes
         safe = f"{safe[:_LONGEST]}_{_short_hash(spec.name)}"
     return f"raceproof_guard_{safe.lower()}"
 

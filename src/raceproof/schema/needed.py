@@ -24,7 +24,7 @@ def table_of(thing: Tabled) -> str:
 
 
 def own_columns_of(thing: Tabled) -> Needed:
-    """The same without those of its lifecycle, which are told with that."""
+    """The same without those of its lifecycle, which are listed with that."""
     inner = _of_lifecycle(thing.lifecycle) if isinstance(thing, Attempts | Inbox) else {}
     return {column: kind for column, kind in columns_of(thing).items() if column not in inner}
 
@@ -116,7 +116,7 @@ def adding(thing: Tabled, missing: Iterable[str], dialect: str, unless_there: bo
 
 
 def creating(thing: Spec[Any] | Delivery | Lease | Inbox, dialect: Dialect) -> list[str]:
-    """The table; of a lifecycle or a delivery with what is declared and no more, for the rest of it is the user's."""
+    """The table; of a lifecycle or a delivery only what is declared, for everything else in it belongs to the user."""
     if isinstance(thing, Lease):
         return lease_table(thing, dialect)
     if isinstance(thing, Inbox):

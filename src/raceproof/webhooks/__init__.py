@@ -1,4 +1,4 @@
-"""Events of others over HTTP: verified, checked and handed to a receiver before anybody is told 200.
+"""Events of others over HTTP: verified, checked and handed to a receiver before the sender gets its 200.
 
 The adapters are `raceproof.webhooks.asgi` and `raceproof.webhooks.aiohttp`.
 """

@@ -65,7 +65,7 @@ class Endpoint:
                 f"the endpoint of {source!r} has no signature scheme that we know; Unsigned() is one, if you mean it"
             )
         if not callable(receive):
-            raise DeclarationError(f"the endpoint of {source!r} has nobody to receive its events")
+            raise DeclarationError(f"receive= must be a coroutine function, got {receive!r}")
         if max_body < 1 or read_timeout <= 0 or in_flight < 1:
             raise DeclarationError(f"the endpoint of {source!r} has a limit that lets nothing through")
         self.source = source
@@ -117,7 +117,7 @@ class Endpoint:
         except Exception as error:
             raise self._failed(error, "-") from None
         if not isinstance(verified, Verified):
-            # asked this way round, a scheme that answers nothing or nonsense lets nobody in; a reason of its own may be
+            # asked this way round, a scheme that answers nothing or nonsense lets no request in; a reason of its own may be
             # the name of any of ours, and is for the counter alone
             raise _Refused(str(getattr(verified, "reason", Reason.SIGNATURE_MALFORMED)), UNAUTHORIZED)
         return self._arrival(headers, body, verified.event_id)

@@ -1,6 +1,6 @@
 """What a signature scheme is: from headers and raw bytes to `Verified` or `Rejected`, before anything is parsed.
 
-The reason of a rejection is for a counter. It is never told to the sender, for whom all rejections are the same.
+The reason of a rejection is for a counter. The sender never learns it: all rejections look the same.
 """
 
 from dataclasses import dataclass

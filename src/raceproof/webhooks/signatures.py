@@ -2,7 +2,7 @@
 with every secret given, so that a secret can be replaced while requests arrive: give the new one and the old one.
 
 A scheme without a usable secret is not constructed. Where a scheme signs a timestamp, it must be within 300 seconds of
-`now`. A scheme without one cannot tell a replay: that is left to the inbox, which knows the ids of 30 days.
+`now`. A scheme without one cannot detect a replay: that is left to the inbox, which knows the ids of 30 days.
 """
 
 import base64
@@ -142,7 +142,7 @@ class Hmac:
         if signed is None:
             signed = "{timestamp}.{body}" if timed else "{body}"
         if isinstance(signed, str) and (signed.count("{body}") != 1 or signed.count("{timestamp}") != int(timed)):
-            # a timestamp that is not signed can be written anew by whoever replays the request
+            # a timestamp that is not signed can be rewritten by whoever replays the request
             raise DeclarationError(f"signed={signed!r} must have {{body}} once, and {{timestamp}} if there is one")
         self._header = header.lower()
         self._algorithm = algorithm

@@ -57,7 +57,7 @@ def parse(body: bytes) -> Any:
 
 
 def _quickly(body: bytes) -> Any:
-    """The value by orjson, if it is surely the one that is meant; `_UNSURE` if somebody has to look closer.
+    """The value by orjson, if it is certainly right; `_UNSURE` if it needs a closer look.
 
     Of a key that comes twice, orjson keeps the last and says nothing. But then what it writes of the value has a colon
     less: each pair has one, those inside of texts are the same, and none of them was hidden in an escape.

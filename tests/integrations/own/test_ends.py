@@ -81,7 +81,7 @@ async def test_what_the_store_refuses_for_one_row_takes_all_of_two_calls_back(
         assert len({one.fence for one in claims}) == 2
         with pytest.raises(Exception, match="not this one") as refused:
             await db.move_many(spec.moves["finish"], claims)
-        assert "nothing of this call was kept" in "".join(refused.value.__notes__)
+        assert "this call wrote nothing" in "".join(refused.value.__notes__)
         assert counted(ground, spec) == {"RUNNING": 200}
         answers = await db.move_many(spec.moves["finish"], claims[:-1])
         assert {type(answer) for answer in answers} == {Moved}

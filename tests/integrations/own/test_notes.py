@@ -35,13 +35,13 @@ def test_asking_again_for_a_call_never_claims_that_nothing_of_it_was_kept(
         bind(connection).move(PAY, "a", call="call-1")
     (note,) = asked.value.__notes__
     assert "an earlier call with the same id" in note
-    assert "nothing of this call was kept" not in note
+    assert "this call wrote nothing" not in note
 
 
 def test_a_first_call_that_failed_says_that_nothing_was_kept(connection: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.OperationalError) as asked:
         bind(connection).move(PAY, "a")
-    assert "nothing of this call was kept" in asked.value.__notes__[0]
+    assert "this call wrote nothing" in asked.value.__notes__[0]
 
 
 def test_a_dict_for_a_bare_driver_says_what_to_pass_instead(connection: sqlite3.Connection) -> None:

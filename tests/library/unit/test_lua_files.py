@@ -1,4 +1,4 @@
-"""Every Lua file is Lua: the server's own compiler reads it as it lies there, and a script is put together of whole functions."""
+"""Every Lua file is Lua that the server compiles as it lies there, and a script is put together of whole functions."""
 
 from pathlib import Path
 

@@ -92,7 +92,7 @@ def test_a_move_reads_its_rows_by_index(
         "who": lambda: second(moves.decide(one), [("A", 1, None, 0, "5:5", None, None)]),
     }[which]()
     if which == "swift":
-        assert (statement.name == "move.swift") == (version == 18)
+        assert (statement.name == "move.fast") == (version == 18)
     name = fresh_name("plan")
     connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.execute(f"PREPARE {name} AS {statement.text}")

@@ -27,7 +27,7 @@ class FastPostgresClaims(PostgresClaims):
 
     def __init__(self, dialect: PostgresDialect) -> None:
         super().__init__(dialect)
-        self._quick_texts = dialect.texts("claims.fast")
+        self._fast_texts = dialect.texts("claims.fast")
 
     def _acquired(self, request: ClaimRequest) -> Program[Rows]:
         table = yield from self.dialect.table(request.claim.lifecycle)
@@ -35,7 +35,7 @@ class FastPostgresClaims(PostgresClaims):
         # plan that is kept must not be one that was made for a small table
         kept = request.limit <= _FEW and (self.dialect.by_index or table.grown)
         limit = request.limit if kept else None
-        texts = self._quick_texts if self.dialect.returns_old and not table.partitioned else self.texts
+        texts = self._fast_texts if self.dialect.returns_old and not table.partitioned else self.texts
         text = texts.get("claim.acquire", (request.shape, limit), lambda: self._limited(request, limit))
         return (yield from self.dialect.retried(text.bind(request.values())))
 
@@ -66,7 +66,7 @@ class FastPostgresClaims(PostgresClaims):
         self, how: str, claim: Claimable[Any], types: dict[str, str], values: dict[str, Any]
     ) -> Prepared:
         shape = (how, claim, values["now"] is None, tuple(types.items()))
-        return self._quick_texts.get("claim.change_many", shape, lambda: self._change_slots(how, claim, types, values))
+        return self._fast_texts.get("claim.change_many", shape, lambda: self._change_slots(how, claim, types, values))
 
     def _change_slots(
         self, how: str, claim: Claimable[Any], types: dict[str, str], values: dict[str, Any]

@@ -1,12 +1,12 @@
 -- The statements of `postgres.py` beside this file, which exist only for speed.
 
--- Up to so many rows, in order.
+-- Up to the limit, rows, in order.
 -- name: claim.acquire
 WITH cur AS MATERIALIZED (
     SELECT t.ctid AS rp_place
     FROM {table} AS t
     WHERE {claimable}
-      -- a row that kills its workers is dead-lettered after so many attempts
+      -- a row that kills its workers is dead-lettered after max_attempts
       AND {left?}
     ORDER BY {order}
     LIMIT {limit}

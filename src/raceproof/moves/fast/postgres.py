@@ -1,6 +1,6 @@
 """Moves on PostgreSQL by a guarded UPDATE alone, and many rows in one statement.
 
-The rule: a row that a quick statement returns as moved has passed the guards of move.one; one that it does not return is
+The rule: a row that a fast statement returns as moved has passed the guards of move.one; one that it does not return is
 decided by move.one. What the shared statement of many callers would have to wait for is left to a call of its own.
 """
 
@@ -23,7 +23,7 @@ from raceproof.moves.postgres import PostgresMoves
 from raceproof.moves.program import Answers
 from raceproof.moves.request import MoveRequest, of_claims
 
-Swift = Callable[[Sequence[Any]], Statement]
+Fast = Callable[[Sequence[Any]], Statement]
 Found = list[Answer[Any, Any] | None]
 
 _NO_ROW: Row = (None,) * 7
@@ -34,12 +34,12 @@ _OF_ITS_ROW = {name: f"cur.rp_{name}" for name in ("by", "reason", "call")}
 
 
 class FastPostgresMoves(PostgresMoves):
-    """The same programs with quick statements before them."""
+    """The same programs with fast statements before them."""
 
     def __init__(self, dialect: PostgresDialect) -> None:
         super().__init__(dialect)
-        self.quick_texts = dialect.texts("moves.fast")
-        self._swift: dict[Hashable, Swift | None] = self.quick_texts.kept("swift", dict)
+        self.fast_texts = dialect.texts("moves.fast")
+        self._fast: dict[Hashable, Fast | None] = self.fast_texts.kept("fast", dict)
         self._ends = PostgresEnds(self)
 
     # One row
@@ -48,12 +48,12 @@ class FastPostgresMoves(PostgresMoves):
         if request.repeat:
             return (yield from super().one(request))
         try:
-            swift = self._swift[request.shape]
+            fast = self._fast[request.shape]
         except KeyError:
-            swift = self._swift[request.shape] = self._swift_text(request)
+            fast = self._fast[request.shape] = self._fast_text(request)
         try:
-            if swift is not None:
-                rows = yield swift(slots.flat(request))
+            if fast is not None:
+                rows = yield fast(slots.flat(request))
                 if rows:
                     before, revision, *returned = rows[0]
                     return request.moved_row(before, revision, returned)
@@ -63,8 +63,8 @@ class FastPostgresMoves(PostgresMoves):
         except Conflicted as error:
             return request.conflict(error)
 
-    def _swift_text(self, request: MoveRequest) -> Swift | None:
-        """The guarded UPDATE alone, if its RETURNING can tell what the row was before."""
+    def _fast_text(self, request: MoveRequest) -> Fast | None:
+        """The guarded UPDATE alone, if its RETURNING can say what the row was before."""
         spec, move = request.move.lifecycle, request.move
         if not self.dialect.returns_old and (len(move.sources) > 1 or request.ended):
             return None
@@ -73,10 +73,10 @@ class FastPostgresMoves(PostgresMoves):
         found["before"] = f"old.{identifier(spec.column)}::text" if several else literal(move.sources[0])
         if request.ended:
             found["returning"] = f", {slots.fenced_off(request, 'old')} AS rp_fenced_off{found['returning']}"
-        told = ", changed.rp_fenced_off" if request.ended else ""
-        found["returned"] = told + column_list(request.returning, "changed.")
-        name = "move.swift" if spec.history else "move.swift without history"
-        return self.quick_texts.render(name, found).picking(slots.layout(request))
+        fenced_off = ", changed.rp_fenced_off" if request.ended else ""
+        found["returned"] = fenced_off + column_list(request.returning, "changed.")
+        name = "move.fast" if spec.history else "move.fast without history"
+        return self.fast_texts.render(name, found).picking(slots.layout(request))
 
     # Many rows
 
@@ -151,10 +151,10 @@ class FastPostgresMoves(PostgresMoves):
             if not row[5]:
                 losers[row[4]] = (row[0], row[1])
         winners = (yield from self._winners(spec, losers)) if spec.history and losers else {}
-        told = {one.parts: _answer(one, row, winners) for one, row in zip(asked, found, strict=True)}
+        decided = {one.parts: _answer(one, row, winners) for one, row in zip(asked, found, strict=True)}
         answers: Found = []
         for request in requests:
-            answer = told[request.parts]
+            answer = decided[request.parts]
             repeats = named[request.parts] is not request
             answers.append(request.again(answer) if repeats and answer is not None else answer)
         return answers
@@ -162,7 +162,7 @@ class FastPostgresMoves(PostgresMoves):
     def _winners(self, spec: Spec[Any], losers: dict[str, tuple[str, Any]]) -> Program[dict[str, str | None]]:
         """Who moved these rows to where they were found, as `_winner` says it of one."""
         inside = self.dialect.in_transaction()
-        text = self.quick_texts.get("move.who_of_many", spec, lambda: self.dialect.row(spec))
+        text = self.fast_texts.get("move.who_of_many", spec, lambda: self.dialect.row(spec))
         try:
             rows = yield text.bind({"keys": list(losers)})
         except Exception as error:
@@ -186,7 +186,7 @@ class FastPostgresMoves(PostgresMoves):
         """
         first = requests[0]
         types = yield from self.dialect.column_types(first.move.lifecycle)
-        prepared = self.quick_texts.get(
+        prepared = self.fast_texts.get(
             "move.present",
             (first.shape, tuple(types.items())),
             lambda: {**self.dialect.row(first.move.lifecycle), **self.wanted(first, types)},
@@ -221,7 +221,7 @@ class FastPostgresMoves(PostgresMoves):
             return {**found, **self.wanted(request, types), **patience, "noted": noted}
 
         shape = (request.shape, patience["skip_locked"], tuple(types.items()))
-        return self.quick_texts.get("move.many", shape, slots)
+        return self.fast_texts.get("move.many", shape, slots)
 
     def _matching_text(self, request: MoveRequest) -> Prepared:
         keys = range(len(request.move.lifecycle.key_columns))
@@ -232,7 +232,7 @@ class FastPostgresMoves(PostgresMoves):
             "changed_keys": ", ".join(f"changed.rp_key_{i}" for i in keys),
             "cur_is_changed": same_row,
         }
-        return self.quick_texts.render("move.matching", slots)
+        return self.fast_texts.render("move.matching", slots)
 
     def wanted(self, request: MoveRequest, types: Mapping[str, str]) -> dict[str, str]:
         """The values that each row has of its own, as arrays."""

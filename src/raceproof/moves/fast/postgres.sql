@@ -2,7 +2,7 @@
 -- A row that they return has passed the guards of move.one; a row that they do not return is decided by move.one or move.many.
 
 -- The usual end of a call: the row is at a source and moves.
--- name: move.swift
+-- name: move.fast
 WITH changed AS (
     UPDATE {table} AS t
     SET {assignments}
@@ -20,7 +20,7 @@ WITH changed AS (
 SELECT rp_before, rp_revision{returned}
 FROM changed
 
--- name: move.swift without history
+-- name: move.fast without history
 UPDATE {table} AS t
 SET {assignments}
 WHERE {key_matches}
@@ -29,7 +29,7 @@ WHERE {key_matches}
 RETURNING {before}, {revision}{returning}
 
 -- Many claimed rows, each with its fence. If no columns are asked for, all answers are one row of arrays.
--- name: move.swift_many
+-- name: move.fast_many
 WITH changed AS (
     UPDATE {table} AS t
     SET {assignments}
@@ -45,7 +45,7 @@ FROM changed
 
 -- Rows that were claimed together, and so have one fence: found by their keys alone, without a join.
 -- The answer is NULL if all of them have moved, and otherwise the places of those that have.
--- name: move.swift_alike
+-- name: move.fast_same
 WITH wanted AS (
     SELECT {$rp_wanted_0}::{key_type}[] AS rp_keys
 ), changed AS (
@@ -72,8 +72,8 @@ SELECT w.rp_ord
 FROM unnest({arrays}) WITH ORDINALITY AS w ({wanted}, rp_ord)
 JOIN {table} AS t ON {t_is_wanted}
 
--- The history of move.swift_many, which has no `cur`.
--- name: move.swift_note
+-- The history of move.fast_many, which has no `cur`.
+-- name: move.fast_note
 , noted AS (
     INSERT INTO {history} (lifecycle, key, move, outcome, before, after, revision, actor, reason, call, at)
     SELECT {lifecycle}, rp_key, {move}, 'moved', rp_before, {target}, rp_revision, rp_by, rp_reason, rp_call, {now}

@@ -1,7 +1,7 @@
-"""The ends of many claims on PostgreSQL: those that hold their row in one quick statement, the others in the plain way.
+"""The ends of many claims on PostgreSQL: those that hold their row in one fast statement, the others in the plain way.
 
-The rule: a row that comes back has passed the guards of move.many, and one that does not is decided by move.many. Hardly
-anybody else locks a row that is held, so nothing is locked beforehand; if a deadlock comes of it nevertheless, nothing was
+The rule: a row that comes back has passed the guards of move.many, and one that does not is decided by move.many. Other
+transactions rarely lock a row that is held, so nothing is locked beforehand. If a deadlock results anyway, nothing was
 written, and the plain way follows, which locks in key order.
 """
 
@@ -41,7 +41,7 @@ class Plain(Protocol):
     """The moves of the same connection."""
 
     dialect: PostgresDialect
-    quick_texts: Texts
+    fast_texts: Texts
 
     def slots(
         self, request: MoveRequest, value: str = ..., fence: str = ..., revision: str = ...
@@ -51,7 +51,7 @@ class Plain(Protocol):
 
 
 class PostgresEnds:
-    """Quick ends; whatever they do not reach has its answer from the plain moves."""
+    """Fast ends; whatever they do not reach has its answer from the plain moves."""
 
     def __init__(self, plain: Plain) -> None:
         self._plain = plain
@@ -68,7 +68,7 @@ class PostgresEnds:
     def of_claims(
         self, first: MoveRequest, claims: Sequence[Claim[Any, Any]]
     ) -> Program[Sequence[Answer[Any, Any] | None]]:
-        """The ends of claims that are all alike but for key and fence; None for one that moved, with no more to tell."""
+        """The ends of claims that are all alike but for key and fence; None for one that moved, with nothing more to say."""
         move = first.move
         requests = partial(_requests, first, claims)
         if len(move.sources) == 1 and not move.lifecycle.revision and not first.returning:
@@ -96,12 +96,12 @@ class PostgresEnds:
             own = {"rp_wanted_0": [claims[place].key for place in group], "fence": claims[group[0]].fence}
             plain = len(prepared.order) == len(own)
             statements.append(prepared.bind(own if plain else {**slots.values(first), **own}))
-        told, answers = yield from self._asked(_all_or_none(statements), requests, len(claims))
+        counts, answers = yield from self._asked(_all_or_none(statements), requests, len(claims))
         if answers is not None:
             return answers
         found: list[Answer[Any, Any] | None] = [None] * len(claims)
         left: list[int] = []
-        for group, ((moved,),) in zip(groups, told, strict=True):
+        for group, ((moved,),) in zip(groups, counts, strict=True):
             if moved is not None:
                 there = {place - 1 for place in moved}
                 left += [place for number, place in enumerate(group) if number not in there]
@@ -122,9 +122,9 @@ class PostgresEnds:
         if order != list(places):
             arrays = {name: [array[place] for place in order] for name, array in arrays.items()}
         given = arrays if prepared.order == tuple(arrays) else {**slots.values(first), **arrays}
-        found, told = yield from self._asked(_all_or_none([prepared.bind(given)]), requests, len(keys))
-        if told is not None:
-            return told
+        found, plain = yield from self._asked(_all_or_none([prepared.bind(given)]), requests, len(keys))
+        if plain is not None:
+            return plain
         (rows,) = found
         status_of = move.lifecycle.status_of
         answers: list[Any] = [None] * len(keys)
@@ -152,8 +152,8 @@ class PostgresEnds:
 
     def _ask_again(self, answers: list[Any], left: Sequence[int], requests: Requests) -> Program[None]:
         """What was not reached has its answer in the plain way."""
-        told = yield from self._plain.waiting(requests(left))
-        for place, answer in zip(left, told, strict=True):
+        plain = yield from self._plain.waiting(requests(left))
+        for place, answer in zip(left, plain, strict=True):
             answers[place] = answer
 
     # Texts
@@ -162,16 +162,16 @@ class PostgresEnds:
         """For rows with one fence, and a key of one column."""
         (column,) = request.move.lifecycle.key_columns
         own = {"key": identifier(column), "key_type": types[column]}
-        return self._plain.quick_texts.get(
-            "move.swift_alike",
+        return self._plain.fast_texts.get(
+            "move.fast_same",
             (request.shape, types[column]),
             lambda: {**self._plain.slots(request), **own},
         )
 
     def _many_text(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared:
         """For rows that have each something of their own."""
-        return self._plain.quick_texts.get(
-            "move.swift_many",
+        return self._plain.fast_texts.get(
+            "move.fast_many",
             (request.shape, tuple(types.items())),
             lambda: self._many_slots(request, types),
         )
@@ -188,10 +188,10 @@ class PostgresEnds:
         if request.returning:
             slots["answers"] = f"rp_ord, rp_before, rp_revision{slots['returned']}"
         else:
-            told = {"rp_ord": True, "rp_before": several, "rp_revision": spec.revision}
-            slots["answers"] = ", ".join(f"array_agg({c})" if tell else "NULL" for c, tell in told.items())
+            varying = {"rp_ord": True, "rp_before": several, "rp_revision": spec.revision}
+            slots["answers"] = ", ".join(f"array_agg({c})" if varies else "NULL" for c, varies in varying.items())
         if spec.history:
-            slots["swift_note"] = "\n" + self._plain.quick_texts.fill("move.swift_note", slots)
+            slots["swift_note"] = "\n" + self._plain.fast_texts.fill("move.fast_note", slots)
         return slots
 
 
@@ -233,6 +233,6 @@ def _in_order(arrays: dict[str, list[Any]], columns: int) -> list[int] | None:
 
 
 def _unfolded(rows: Rows, move: Move[Any]) -> Iterable[Row]:
-    """The rows that a statement has told as one row of arrays; what is the same for all was not told."""
+    """The rows of a statement that answers with one row of arrays; what is the same for all rows is left out."""
     for ordinals, before, revisions in rows:
         yield from zip(ordinals or (), before or repeat(move.sources[0]), revisions or repeat(None), strict=False)

@@ -19,7 +19,7 @@ def can_share(request: MoveRequest) -> bool:
 
 def of_one_shape(waiting: Calls) -> tuple[Calls, Calls]:
     """Those that can share a statement with the one that waits longest, each row once; and those that cannot."""
-    turn: Calls = []
+    batch: Calls = []
     later: Calls = []
     rows = set()
     shape = None
@@ -29,9 +29,9 @@ def of_one_shape(waiting: Calls) -> tuple[Calls, Calls]:
             continue
         if shape is None:
             shape = request.shape
-        if len(turn) < MAX_BATCH and request.parts not in rows and request.shape == shape:
+        if len(batch) < MAX_BATCH and request.parts not in rows and request.shape == shape:
             rows.add(request.parts)
-            turn.append(entry)
+            batch.append(entry)
         else:
             later.append(entry)
-    return turn, later
+    return batch, later

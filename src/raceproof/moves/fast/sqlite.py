@@ -1,6 +1,6 @@
 """Moves on SQLite by a guarded UPDATE alone, and many rows in one statement for each source.
 
-The rule: a row that a quick statement returns has passed the guards of move.write; one that it does not return is decided
+The rule: a row that a fast statement returns has passed the guards of move.write; one that it does not return is decided
 by `decide`, under the write lock.
 """
 
@@ -22,11 +22,11 @@ class _SpelledOtherwise(Exception):
 
 
 class FastSqliteMoves(SqliteMoves):
-    """The same programs with quick statements before them."""
+    """The same programs with fast statements before them."""
 
     def __init__(self, dialect: SqliteDialect, prefers: bool = True) -> None:
         super().__init__(dialect)
-        self._quick_texts = dialect.texts("moves.fast")
+        self._fast_texts = dialect.texts("moves.fast")
         self._prefers = prefers
         self._plans: dict[Any, Plan] = self.texts.kept("plans", dict)
 
@@ -96,10 +96,10 @@ class FastSqliteMoves(SqliteMoves):
             return self.slots(request, "json_extract(w.value, '$[1]')") | own
 
         name = "move.write_many" if request.fence is None else "move.write_fenced"
-        return self._quick_texts.get(name, (request.shape, source), slots)
+        return self._fast_texts.get(name, (request.shape, source), slots)
 
     def _note_text(self, request: MoveRequest) -> Prepared:
-        return self._quick_texts.get("move.note_many", request.shape, lambda: self.slots(request))
+        return self._fast_texts.get("move.note_many", request.shape, lambda: self.slots(request))
 
 
 def _alike(requests: Sequence[MoveRequest]) -> bool:

@@ -76,7 +76,7 @@ def _run(program: Program[Answer[Any, Any]], asked: MoveRequest, wins_at: int) -
             if statement.name == "move.write":
                 writes += 1
                 rows = (("<revision>", "<key>"),) if writes == wins_at else ()
-            elif statement.name.startswith("move.swift") and wins_at:
+            elif statement.name.startswith("move.fast") and wins_at:
                 rows = (("<before>", "<revision>", *(("<holder>",) if asked.ended else ())),)
             statement = program.send(rows)
     except StopIteration:

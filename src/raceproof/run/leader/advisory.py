@@ -43,7 +43,7 @@ class AdvisoryLock:
         """Set when the connection of a lock that was held has ended."""
 
     async def begin(self) -> None:
-        """Connect, if the server answers; if not, that is tried again with the next question. A pooler is told at once."""
+        """Connect, if the server answers; if not, try again with the next request. A pooler is reported at once."""
         try:
             async with asyncio.timeout(self._lease.seconds):
                 await self._connect()
@@ -59,13 +59,14 @@ class AdvisoryLock:
     async def _connect(self) -> None:
         """Connect, and see that the session is ours."""
         opened = self._connection = await self._open()
-        told = self._connection.get_server_pid()
+        reported = self._connection.get_server_pid()
         actual = await self._connection.fetchval("SELECT pg_backend_pid()")
-        if told != actual:
+        if reported != actual:
             self._refused = True
             await self.close()
             raise CallError(
-                f"{self._lease}: a pooler stands between us and PostgreSQL (it says process {told}, the server {actual}); "
+                f"{self._lease}: a pooler stands between us and PostgreSQL (it says process {reported}, the server "
+                f"{actual}); "
                 "a session lock needs a direct connection. Leave advisory= out: the lease works without it"
             )
         self._connection.add_termination_listener(lambda _: self._ended(opened))
@@ -88,7 +89,7 @@ class AdvisoryLock:
         return self.held
 
     async def unlock(self, patience: float) -> None:
-        """Let somebody else have the lock."""
+        """Release the lock."""
         if not self.held:
             return
         self.held = False

@@ -76,7 +76,7 @@ class Leader:
         self._machine = LeaderMachine(seconds, retry, margin)
         self._advisory = AdvisoryLock(lease, advisory) if advisory else None
         self._told: int | None = None
-        """The epoch in which this process leads, as the callbacks were told; None: that it does not."""
+        """The epoch in which this process leads, as the callbacks have heard; None: that it does not."""
         self._settled: int | None = None
         self._unreleased: LeaseGranted | None = None
         self._changed = asyncio.Condition()
@@ -108,7 +108,7 @@ class Leader:
 
     @property
     def guard(self) -> Predicate:
-        """A guard for any write, as `where=leader.guard`: it is refused once somebody else leads."""
+        """A guard for any write, as `where=leader.guard`: it is refused once another process leads."""
         return self._db.lease_guard(self._leading())
 
     def _leading(self) -> LeaseGranted:
@@ -119,7 +119,7 @@ class Leader:
 
     async def __aenter__(self) -> Self:
         if self._entered or self._machine.stopped:
-            raise CallError(f"{self.lease}: {self.by} has stepped down, or leads already; make a Leader for each block")
+            raise CallError(f"{self.lease}: {self.by} has resigned, or leads already; make a Leader for each block")
         if self._advisory:
             await self._advisory.begin()
         if self._block:
@@ -144,17 +144,17 @@ class Leader:
             await self._end_tasks()
             await self._switch(None, self.lease.seconds)
         except GeneratorExit:
-            raise  # nobody runs this any more, so no answer could be waited for
+            raise  # this was abandoned, so no answer can be waited for
         except BaseException:
             await self._give_back()
             raise
         await self._give_back()
 
     async def _give_back(self) -> None:
-        """Let the next one lead, without the store's leave if it does not answer."""
+        """Resign: let the next one lead, also if the store does not answer."""
         self._stop()  # a question that was under way may have been answered
         try:
-            # the lock first: who is told that the lease is free should get both
+            # the lock first: who learns that the lease is free should get both
             if self._advisory:
                 await self._advisory.close()
         finally:
@@ -171,7 +171,7 @@ class Leader:
 
     async def _end_tasks(self) -> None:
         """Cancel what goes on in the background; what is to come to its end is waited for, as long as the lease lasts."""
-        # a callback is part of one of the tasks, which ends when the callback has: nobody can wait for itself
+        # a callback is part of one of the tasks, which ends when the callback has: a task cannot wait for itself
         others = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in others:
             if task not in self._uncut:
@@ -237,7 +237,7 @@ class Leader:
             self._machine.hurry(time.monotonic())
 
     async def _ask(self, step: Acquire | Renew) -> bool:
-        """Ask the store and tell the machine; whether an answer has come."""
+        """Ask the store and pass the answer to the machine; whether there was one."""
         # what was asked for may be had before the answer is here: who steps down meanwhile has to give it back
         asking = self._to_its_end() if isinstance(step, Acquire) else contextlib.nullcontext()
         try:
@@ -297,7 +297,7 @@ class Leader:
             self._wake.clear()
 
     async def _switch(self, led: int | None, patience: float | None = None) -> None:
-        """Tell everybody that this process leads in that epoch, or that it does not lead."""
+        """Tell all subscribers that this process leads in that epoch, or does not lead."""
         if led == self._told:
             return
         self._told = led
@@ -327,7 +327,7 @@ class Leader:
         except asyncio.CancelledError:
             if cancellations() > cancelled:
                 raise
-            # nobody has cancelled us: it has waited for a task that it had cancelled itself
+            # this task was not cancelled: it has waited for a task that it had cancelled itself
             log.warning("%s: the callback for %s ended cancelled", self.lease, role)
         except Exception:
             log.exception("%s: the callback for %s failed", self.lease, role)

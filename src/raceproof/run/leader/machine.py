@@ -1,10 +1,10 @@
-"""The loop of a leader as a pure state machine: no clock, no I/O. It is told the time and the answers, and says what to do.
+"""The loop of a leader as a pure state machine: no clock, no I/O. It is given the time and the answers, and says what to do.
 
 Rules for whoever edits it:
   - belief ends at the deadline of the last answer, which is measured from before its request, whatever happens after;
   - an answer that comes after the deadline of its own request changes nothing for the better;
   - an unknown answer neither makes nor keeps a leader: the lease row is the truth, and it is asked again;
-  - one request that fails or hangs costs no lead: a leader has time for another before its belief ends;
+  - one request that fails or hangs does not cost the lease: a leader has time for another before its belief ends;
   - after stepping down nothing is asked any more.
 """
 
@@ -119,7 +119,7 @@ class LeaderMachine:
         self._next = now + (self._retry if passive else min(self._retry, self._half(now)))
 
     def _half(self, now: float) -> float:
-        """Half of the time that belief lasts, but never so little that the store is asked without rest."""
+        """Half of the time that belief lasts, but never so little that the store is asked without a pause."""
         return max(self._left(now) / 2, self._least)
 
     def _left(self, now: float) -> float:

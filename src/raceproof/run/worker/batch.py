@@ -13,6 +13,6 @@ class BatchSize:
         self.size = least
 
     def took(self, items: int, seconds: float) -> None:
-        """So many items were finished in so many seconds, and there were more to do."""
+        """`items` were finished in `seconds`, and there were more to do."""
         fitting = int(items * self._longest / seconds) if seconds > 0 else self._most
         self.size = max(self._least, min(self._most, fitting, self.size * 4))

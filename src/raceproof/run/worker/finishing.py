@@ -29,7 +29,7 @@ class Finished:
 
 
 class Failure(Exception):
-    """Raise it in a handler to say how an item is to be given back: to rest `delay` seconds, or, not `counted`, at once."""
+    """Raise it in a handler to give the item back: it backs off for `delay` seconds, or, not `counted`, is free at once."""
 
     def __init__(self, reason: str = "", delay: float | None = None, counted: bool = True) -> None:
         super().__init__(reason)
@@ -95,7 +95,7 @@ class Finishing:
                 self._waiting[:0] = [one for one in batch if self._held.has(one[0])]
                 raise
             except Exception:
-                # the items are still claimed: they are given to somebody else when their lease is over
+                # the items are still claimed: they can be claimed again when their lease is over
                 log.exception("%d items could not be finished", len(batch))
                 self._held.take([claim for claim, _ in batch])
 
@@ -195,7 +195,7 @@ def _no_end(claim: Claim[Any, Any], end: object) -> Failure:
     """What a handler may not return."""
     if inspect.isawaitable(end):
         if inspect.iscoroutine(end):
-            end.close()  # or Python warns that nobody has awaited it
+            end.close()  # or Python warns that it was never awaited
         what = (
             "something to await, and a plain function runs in a thread: give the worker a coroutine function, async def"
         )

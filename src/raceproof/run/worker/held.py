@@ -51,7 +51,7 @@ class Held:
             await self._renewed.wait()
 
     async def renew(self, due: float) -> bool:
-        """Renew all whose deadline is nearer than `due`; whether somebody else has taken some of them."""
+        """Renew all whose deadline is nearer than `due`; whether some of them were taken over."""
         old = {first: now for first, now in self._claims.items() if now.deadline <= due}
         if not old:
             return False
@@ -81,7 +81,7 @@ class Held:
         return False
 
     def _is_finished(self, first: Claim[Any, Any], answer: Lost[Any]) -> bool:
-        """Whether the row is where its finish leads, and nobody else has had it, as far as its form can tell."""
+        """Whether the row is where its finish leads, and no other process has had it, as far as its form can say."""
         return text_of_status(answer.status) == self._finish.target and answer.fence in (
             None,
             self._claims[first].fence,

@@ -44,7 +44,7 @@ class Items:
             if self._held.has(one):
                 try:
                     end = await self._run_item(one, ends)
-                except GeneratorExit:  # nobody runs this any more
+                except GeneratorExit:  # this was abandoned
                     raise
                 except BaseException as error:
                     # ended in the middle: what it has done is unknown, so the attempt counts
@@ -56,7 +56,7 @@ class Items:
                 self._finishing.add([(one, end)])
 
     def give_back(self, claims: Sequence[Claim[Any, Any]]) -> None:
-        """Items that were not begun: somebody else may have them at once."""
+        """Items that have not begun: others can claim them at once."""
         held = [one for one in claims if self._held.has(one)]
         self._finishing.add([(one, Failure("not begun", counted=False)) for one in held])
 
@@ -74,8 +74,8 @@ class Items:
                 return await self._handler(one)  # type: ignore[misc]
             async with asyncio.timeout(patience) as limit:
                 return await self._handler(one)  # type: ignore[misc]
-        except Failure as told:
-            return told
+        except Failure as given_up:
+            return given_up
         except BaseException as error:
             if not ends_only_the_item(error):
                 raise

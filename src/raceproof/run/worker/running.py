@@ -1,4 +1,4 @@
-"""What a worker has begun: claimed batches in shares, of which no more run at once than may; the others wait their turn.
+"""What a worker has begun: runs claimed batches in chunks, at most `parallel` at a time; the others wait.
 
 A batch has more shares than can run, so that the store is asked for the next one while the rest of this one runs.
 """
@@ -63,7 +63,7 @@ class Running:
         return list(self._tasks)
 
     def begin(self, claims: Claims, full: bool, timeout: float | None) -> None:
-        """Run these items, which were claimed together, within so many seconds; a `full` batch tells how many fit."""
+        """Run these items, which were claimed together, within `timeout` seconds; a `full` batch says how many fit."""
         each = -(-len(claims) // (self._parallel * _TURNS))
         starts = range(0, len(claims), each)
         self.items += len(claims)
@@ -73,7 +73,7 @@ class Running:
         self._fill()
 
     def stop_waiting(self) -> list[Claim[Any, Any]]:
-        """The items whose turn has not come; it will not come any more."""
+        """The items that have not begun, and will not begin any more."""
         left = [claim for share in self._waiting for claim in share.claims]
         self._waiting.clear()
         self.items -= len(left)

@@ -48,14 +48,14 @@ class Standing:
         self.slot = await limit.take(self._db, self._by)
 
     async def keep_slot(self) -> None:
-        """Renew the slot in good time, or learn that somebody else may have it."""
+        """Renew the slot in good time, or learn that another process may have it."""
         slot = self.slot
         if slot is not None and not await slot.keep() and self.slot is slot:
             log.warning("%s has lost its slot of limit %s", self._by, self._limit and self._limit.name)
             self.slot = None
 
     async def free_slot(self) -> None:
-        """Let the next one work; if it cannot be told, the slot is free after its time."""
+        """Free the slot for the next process; if the store does not answer, it is free when its lease ends."""
         slot, self.slot = self.slot, None
         if slot is None:
             return

@@ -81,8 +81,8 @@ class ThreadItems(Items):
             if mine:
                 try:
                     end = handler(one)
-                except Failure as told:
-                    end = told
+                except Failure as given_up:
+                    end = given_up
                 except BaseException as error:  # in a thread of ours, an exit is the item's as well
                     end = failed(one, error)
             now = time.monotonic()
@@ -96,7 +96,7 @@ class ThreadItems(Items):
         return -math.inf if self._timeout is None else now - self._timeout
 
     def _give_up(self, turn: "_Turn", why: Failure | None = None) -> None:
-        """The item that still runs has failed; or, if nobody says so, it is left to its lease, for it may be done yet."""
+        """The item that still runs has failed; or, without a word, it is left to its lease, for it may be done yet."""
         self._finishing.add(turn.take())
         self.give_back(turn.rest)
         for one in turn.running:

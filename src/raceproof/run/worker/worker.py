@@ -43,11 +43,11 @@ class Worker:
 
     A plain function runs in a thread of its own, one item after the other in each of `parallel` threads; a coroutine
     function runs `parallel` items at once. What it returns (a mapping) is set along with the finishing move; what it raises
-    gives the item back, to rest and be tried again, and in the end to be set aside. `timeout` is for one item,
+    gives the item back, to back off and be tried again, and in the end to be dead-lettered. `timeout` is for one item,
     `batch_timeout` for all that were claimed together, from their claim on. `poll` is how often the store is asked when
     nothing wakes the worker up; `drain` how long running items may go on after `stop()` or SIGTERM. `limit` bounds how
     many workers do this at once, over all processes. With a `leader` it claims only while this process leads, and each
-    claim is refused by the store once somebody else does; what runs goes on, and is finished as long as its claim holds,
+    claim is refused by the store once another process does; what runs goes on, and is finished as long as its claim holds,
     and what it has not begun by then it gives back. So it does without its slot.
     """
 
@@ -119,12 +119,12 @@ class Worker:
 
     @property
     def failed(self) -> int:
-        """How many items failed here and were given back or set aside."""
+        """How many items failed here and were given back or dead-lettered."""
         return self._finishing.failed
 
     @property
     def lost(self) -> int:
-        """How many items were somebody else's by the time they were finished here."""
+        """How many items had been taken over by the time they were finished here."""
         return self._finishing.lost
 
     @property
@@ -189,7 +189,7 @@ class Worker:
             room = min(self._batch.size - self._running.items, max(self._parallel, half))
             claims = await self._claim_some(room, guards)
             if claims is None:
-                await self._sleep(self._poll)  # nobody knows whether there is work
+                await self._sleep(self._poll)  # whether there is work is unknown
             elif claims:
                 self._running.begin(claims, len(claims) == room, self._batch_timeout)
             elif self._running:
@@ -210,7 +210,7 @@ class Worker:
         self.wake()
 
     def _give_back_what_may_not_begin(self) -> None:
-        """P11: the items that wait for their turn are somebody else's to begin, at once."""
+        """P11: the items that have not begun can be claimed by others at once."""
         if not self._standing.may_begin():
             self._items.give_back(self._running.stop_waiting())
 
@@ -260,7 +260,7 @@ class Worker:
             log.error("%s: a worker failed", self._claim, exc_info=error)
 
     async def _until_left(self, items: int) -> None:
-        """Wait until no more than so many items are left, or until the worker is to stop."""
+        """Wait until at most `items` are left, or until the worker is to stop."""
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             while self._running.items > items and not self._stopping.is_set():
@@ -289,10 +289,10 @@ class Worker:
             self._give_back_what_may_not_begin()
             for task, claims in self._running:
                 if self._are_coroutines and all(not self._held.has(one) for one in claims) and gone:
-                    task.cancel()  # everything it works on is somebody else's by now
+                    task.cancel()  # everything it works on has been taken over by now
 
     async def _end(self, renewing: "asyncio.Task[None]", listening: "asyncio.Task[None]") -> None:
-        """Let what runs end, give the rest back, write everything; only then stop the heartbeat."""
+        """Let what runs end, give the others back, write everything; only then stop the heartbeat."""
         try:
             self._items.give_back(self._running.stop_waiting())
             if self._running and self._drain > 0:
