@@ -1,4 +1,4 @@
-"""Asking again: a call that names itself is safe to repeat, and tells what the first one did."""
+"""Repeating a call: with a call id it is safe, and returns what the first call did."""
 
 from commands import Command
 from database import database
@@ -6,7 +6,7 @@ from raceproof import Already, Moved, connect
 
 with database("c-42") as path, connect(f"sqlite:///{path}") as db:
     # docs: call
-    db.move(Command.send, "c-42", call="job-17")  # suppose that this answer never reached us
+    db.move(Command.send, "c-42", call="job-17")  # suppose this answer never reached us
 
     match db.move(Command.send, "c-42", call="job-17"):
         case Moved(replayed=True, before=before):

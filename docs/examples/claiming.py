@@ -1,4 +1,4 @@
-"""Two workers and three jobs: one of the workers sleeps past its lease, and comes back."""
+"""Two workers, three jobs: one worker sleeps past its lease and wakes up late."""
 
 from datetime import UTC, datetime, timedelta
 

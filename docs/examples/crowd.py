@@ -1,4 +1,4 @@
-"""A hundred callers want the same row: exactly one of them moves it."""
+"""A hundred callers race for the same move: exactly one wins."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A callback and a poller learn of the same picture: one of them sends it."""
+"""A callback and a poller see the same picture: one of them sends it."""
 
 from pictures import database, picture
 from raceproof import Store
@@ -14,9 +14,9 @@ def deliver(db: Store, job_id: str, by: str, broken: bool = False) -> None:
             print(f"{by}: {permit}")
             return
         if broken:
-            raise NotSent("the connection was refused")  # nothing has left this process
+            raise NotSent("the connection was refused")  # nothing left this process
         print(f"{by}: sends the picture")
-        sent.append(permit.idempotency_key)  # the idempotency key, for a receiver that wants one
+        sent.append(permit.idempotency_key)  # for receivers that deduplicate
 
 
 with database("j-1") as db:

@@ -1,4 +1,4 @@
-"""Every decision is an event: subscribe, or let it be logged."""
+"""Every decision is an event: subscribe to it, or log it."""
 
 import logging
 import sys

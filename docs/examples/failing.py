@@ -1,4 +1,4 @@
-"""A job that fails again and again: it rests, longer each time, and is set aside in the end."""
+"""A job that keeps failing: it backs off, longer each time, and is dead-lettered in the end."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +10,7 @@ now = datetime(2026, 1, 31, 12, tzinfo=UTC)
 with database("j-1") as path, connect(f"sqlite:///{path}") as db:
     # docs: call
     [claim] = db.claim(Job.work, now=now)
-    print(db.release(claim, now=now)[0])  # not even begun: the attempt does not count
+    print(db.release(claim, now=now)[0])  # not started: the attempt does not count
 
     while claims := db.claim(Job.work, now=now):
         [claim] = claims

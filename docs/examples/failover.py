@@ -1,4 +1,4 @@
-"""The leader's process is killed in the middle of a lease of five minutes: who stands by takes over at once."""
+"""The leader is killed early in a lease of five minutes: the standby takes over at once."""
 
 import asyncio
 import subprocess
@@ -12,7 +12,7 @@ from raceproof.testing import postgres
 
 
 # docs: call
-async def lead(url: str, by: str) -> None:
+async def run_instance(url: str, by: str) -> None:
     async with (
         connect(url) as db,
         Leader(
@@ -20,7 +20,7 @@ async def lead(url: str, by: str) -> None:
             Lease("bot", seconds=300),
             by=by,
             retry=0.2,
-            advisory=lambda: asyncpg.connect(url),  # a connection of its own, closed by the leader
+            advisory=lambda: asyncpg.connect(url),  # its own connection; the leader closes it
         ) as leader,
     ):
         await leader.wait_for(Role.ACTIVE)
@@ -46,11 +46,11 @@ def main() -> None:
             print(first.stdout.readline(), end="")
             first.kill()
             print("instance-1 is killed")
-            asyncio.run(lead(url, "instance-2"))
+            asyncio.run(run_instance(url, "instance-2"))
 
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        asyncio.run(lead(sys.argv[1], "instance-1"))
+        asyncio.run(run_instance(sys.argv[1], "instance-1"))
     else:
         main()

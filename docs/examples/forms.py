@@ -1,4 +1,4 @@
-"""The three places where a claim can live in a row."""
+"""Three ways to store a claim in a row."""
 
 import re
 import sqlite3

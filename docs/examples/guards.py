@@ -1,4 +1,4 @@
-"""Triggers from the same declaration: raw SQL cannot take a row along an undeclared path."""
+"""Triggers from the same declaration: raw SQL cannot make an undeclared move."""
 
 import sqlite3
 from contextlib import closing
@@ -32,4 +32,4 @@ with database("c-42") as path, closing(sqlite3.connect(path, isolation_level=Non
         print(f"{finding.level:3} {finding.what}")
     trials = try_matrix(db, Command)
     wrong = [trial for trial in trials if trial.wrong]
-    print(f"{len(trials)} changes tried, {len(wrong)} answered other than declared")
+    print(f"{len(trials)} changes tried, {len(wrong)} with a wrong result")

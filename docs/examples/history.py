@@ -1,4 +1,4 @@
-"""What happened to a row, and who lost."""
+"""The history of a row, losers included."""
 
 from commands import Command
 from database import database

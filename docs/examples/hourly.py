@@ -12,12 +12,12 @@ from raceproof.run import Schedules
 # docs: call
 async def run(db: AsyncStore, by: str) -> None:
     scheduler = Scheduler(db, by=by)
-    scheduler.every(3600, "vetting", lambda: tell("vetting"))
-    scheduler.every(60, "cleanup", lambda: tell("cleanup"))
+    scheduler.every(3600, "vetting", lambda: report("vetting"))
+    scheduler.every(60, "cleanup", lambda: report("cleanup"))
     await scheduler.run(until_idle=True)  # in a program: await scheduler.run(signals=True)
 
 
-async def tell(what: str) -> None:
+async def report(what: str) -> None:
     runs.append(what)
 
 

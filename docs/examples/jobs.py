@@ -1,4 +1,4 @@
-"""The jobs that the examples of claims share: their lifecycle, their claim and their table."""
+"""The jobs that the examples share: their lifecycle and their table."""
 
 import sqlite3
 import tempfile
@@ -30,7 +30,7 @@ class Job(Lifecycle[Status], table="jobs", key="job_id", terminal=(Status.DONE, 
         order_by="made_at",
         attempts="attempts",
         max_attempts=3,
-        not_before="rests_until",
+        not_before="not_before",
         back=requeue,
         dead_letter=give_up,
     )
@@ -48,7 +48,7 @@ CREATE TABLE jobs (
     claimed_until TEXT,
     fence         INTEGER,
     attempts      INTEGER NOT NULL DEFAULT 0,
-    rests_until   TEXT
+    not_before    TEXT
 );
 -- docs: database
 """

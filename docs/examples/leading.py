@@ -1,4 +1,4 @@
-"""Two instances, one lease: the old leader may believe what it wants, it can write nothing more."""
+"""Two instances, one lease: the old leader can no longer write, whatever it believes."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""A user asks for a QR code again while the first one is still on the screen."""
+"""A user requests a QR code again while the first one is still on the screen."""
 
 import sqlite3
 from contextlib import closing
@@ -53,14 +53,14 @@ def main() -> None:
             case Started(replayed=True):
                 print("replayed")
 
-        print(db.move(Login.scan, "l-1"))  # the first code is scanned all the same
+        print(db.move(Login.scan, "l-1"))  # the first code is scanned anyway
         db.move(Login.scan, "l-2").must()
 
         print(db.start_attempt(logins, "ann", "l-3", when_open="keep"))
         print(db.start_attempt(logins, "ann", "l-3", when_open="reject"))
         db.move(Login.finish, "l-2").must()
         print(db.start_attempt(logins, "ann", "l-3"))
-        print(db.start_attempt(logins, "ann", "l-1"))  # an attempt that has ended is not begun anew
+        print(db.start_attempt(logins, "ann", "l-1"))  # a finished attempt is not restarted
 
         current = db.current_attempt(logins, "ann")
         print(current and current["login_id"])

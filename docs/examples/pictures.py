@@ -1,4 +1,4 @@
-"""The pictures that the examples of deliveries send: two deliveries, and their table."""
+"""The two deliveries that the examples share, and their table."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The broker does not answer: the row says that the outcome is unknown, and no other worker publishes."""
+"""The broker does not answer: the row records an unknown outcome, and no other worker publishes."""
 
 import sqlite3
 
@@ -21,7 +21,7 @@ def publish(name: str) -> None:
         if not permit.won:
             print(f"{name} does not publish: {permit}")
             return
-        print(f"{name} publishes c-42")  # send permit.idempotency_key along: it is an idempotency key
+        print(f"{name} publishes c-42")  # pass permit.idempotency_key along
         raise TimeoutError("the broker did not answer")
 
 

@@ -1,4 +1,4 @@
-"""Updates of a chat, kept once before the sender hears 200, and worked on in order."""
+"""Chat updates: each is stored once before the sender gets its 200, and processed in order."""
 
 import sqlite3
 from contextlib import closing
@@ -16,7 +16,7 @@ with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         return Arrival("telegram", event_id, body, ordering_key=user)
 
     print(db.receive(inbox, update("1", "ann", b'{"text": "hello"}')))
-    print(db.receive(inbox, update("1", "ann", b'{"text": "hello"}')))  # the sender did not hear our 200
+    print(db.receive(inbox, update("1", "ann", b'{"text": "hello"}')))  # the sender missed our 200
     db.receive_many(inbox, [update("2", "ann", b"{}"), update("3", "bob", b"{}")])
 
     while claims := db.claim(inbox.work, 10, returning=["event_id", "body"]):
@@ -24,5 +24,5 @@ with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for claim in claims:
             db.move(inbox.finish, claim).must()
 
-    print(db.receive(inbox, update("1", "ann", b'{"text": "hello"}')))  # also after its end
+    print(db.receive(inbox, update("1", "ann", b'{"text": "hello"}')))  # a duplicate also after it was processed
     print(*(f"{status}: {count}" for status, count, _ in db.inbox_counts(inbox)))

@@ -1,4 +1,4 @@
-"""One process is enough to send the picture twice: it dies in between."""
+"""One process is enough to send the picture twice: it crashes in between."""
 
 from sending_twice import show
 

@@ -13,7 +13,7 @@ async def send_picture(db: Connection, send: Effect) -> None:
         if permit.won:
             try:
                 await send("p1")
-            except EffectRefused as error:  # the connection was refused: nothing has left this process
+            except EffectRefused as error:  # the connection was refused: nothing left this process
                 raise NotSent from error
 
 

@@ -1,4 +1,4 @@
-"""A callback and a poller learn that a picture is ready, and both send it; printed is what `raceproof explore` finds."""
+"""A callback and a poller see that a picture is ready, and both send it. Prints what `raceproof explore` finds."""
 
 # docs: handler
 from raceproof.testing.explorer import Connection, Effect, World

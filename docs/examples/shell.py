@@ -1,4 +1,4 @@
-"""The command line on the same table; `make docs` shows what it prints."""
+"""The command line on the same table; `make docs` shows its output."""
 
 import os
 import shlex

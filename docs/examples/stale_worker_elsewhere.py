@@ -1,4 +1,4 @@
-"""A worker that sleeps past its time, wakes up and finishes late: what two queues and we make of it. It takes seconds.
+"""A worker that sleeps past its time, wakes up and finishes late: two queues and raceproof. It takes seconds.
 
 Worker A takes the job and is stopped (SIGSTOP) for longer than its heartbeat allows. The queue's own means for stalled
 jobs give the job to worker B, which succeeds. A wakes up, and its late attempt fails. Real PostgreSQL, real processes.
@@ -26,7 +26,7 @@ import asyncpg
 from raceproof.testing import PostgresServer, postgres
 
 LEASE = 1.0
-"""Seconds without a heartbeat after which a worker counts as gone; all have a setting for it."""
+"""Seconds without a heartbeat after which a worker counts as dead; all of them have a setting for it."""
 DEADLINE = 30.0
 
 FAILED = "A's attempt failed"
@@ -55,7 +55,7 @@ class Queue:
 def procrastinate() -> Queue:
     from procrastinate import App, PsycopgConnector
 
-    # it warns of an app in the main module, which matters for tasks found by name; errors are still told
+    # it warns of an app in the main module, which matters for tasks found by name; errors are still logged
     logging.getLogger("procrastinate").setLevel(logging.ERROR)
 
     def app_at(url: str, job: Job | None = None) -> App:
@@ -287,12 +287,12 @@ def scenario(server: PostgresServer, name: str, first: str) -> list[str]:
         queue.name,
         order,
         *(f"{who} → {states[who]}" for who in states),
-        " and ".join(refused) or "nobody",
+        " and ".join(refused) or "neither",
         ", ".join(events),
     ]
 
 
-HEADS = ["queue", "order", "job after the first", "after the second", "was told no", "events"]
+HEADS = ["queue", "order", "job after the first", "after the second", "got an error", "events"]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""An instance leads, another stands by and takes over."""
+"""One instance leads, another stands by and takes over."""
 
 import asyncio
 import sqlite3
@@ -19,14 +19,14 @@ async def main() -> None:
 
 
 # docs: call
-def told(leader: Leader) -> None:
+def report(leader: Leader) -> None:
     print(f"{leader.by} is {leader.role}")
 
 
 async def run(db: AsyncStore) -> None:
     bot = Lease("bot", seconds=30)
-    first = Leader(db, bot, by="instance-1", on_active=told, on_passive=told)
-    second = Leader(db, bot, by="instance-2", on_active=told, on_passive=told, retry=0.1)
+    first = Leader(db, bot, by="instance-1", on_active=report, on_passive=report)
+    second = Leader(db, bot, by="instance-2", on_active=report, on_passive=report, retry=0.1)
     async with first:
         await first.wait_for(Role.ACTIVE)
         async with second:

@@ -1,4 +1,4 @@
-"""Logins that nobody has finished and their old history: a sweep ends the ones and forgets the other."""
+"""Unfinished logins and old history: a sweep ends the former and deletes the latter."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""A leader's program is terminated: it steps down, and the next one need not wait for the end of its lease."""
+"""A leader is terminated: it resigns, and the next one need not wait for the lease to expire."""
 
 import asyncio
 import os

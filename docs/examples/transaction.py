@@ -1,4 +1,4 @@
-"""A move inside a transaction of your own: it stands or falls with the rest of it."""
+"""A move inside your own transaction commits or rolls back with it."""
 
 import sqlite3
 from contextlib import closing

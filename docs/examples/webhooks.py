@@ -1,4 +1,4 @@
-"""Stripe's webhooks in a Starlette application: stored in an inbox before Stripe gets its 200."""
+"""Stripe webhooks in a Starlette application: each event is stored before Stripe gets its 200."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""A worker: jobs are claimed, run, and finished with what the handler returns."""
+"""A worker claims jobs, runs them, and finishes them with what the handler returns."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from raceproof.run import Failure
 # docs: call
 async def handler(claim: Claim[Any, Any]) -> dict[str, Any]:
     if claim.key == "j-2" and claim.attempt == 1:
-        raise Failure("no answer", delay=0)  # any other exception rests as declared
+        raise Failure("no answer", delay=0)  # any other exception backs off as declared
     return {"result": f"done at attempt {claim.attempt}"}
 
 

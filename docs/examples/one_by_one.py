@@ -1,4 +1,4 @@
-"""One user's jobs one after the other, many users at once."""
+"""An ordering key: the jobs of one user run one after the other, many users at once."""
 
 import sqlite3
 from contextlib import closing
