@@ -126,7 +126,7 @@ def mutations(promise: str) -> str:
     if not found:
         return "No mutation breaks it yet."
     files = (f"[{package}](../src/raceproof/{package}/mutations.toml) ({number})" for package, number in found.items())
-    return f"Mutations that `make mutate` applies, each of which a test must notice: {', '.join(files)}."
+    return f"Broken on purpose by `make mutate`, and a test must fail each time: {', '.join(files)}."
 
 
 def diagram(declared: str = "") -> str:
@@ -155,7 +155,7 @@ def cli(*command: str) -> str:
 def packs(promise: str) -> str:
     """The scenarios that are explored for a promise."""
     found = [f"`{pack.name}`" for pack in PACKS if promise in pack.promises]
-    return f"Explored by `make explore`: {', '.join(found)}; what they have exhausted: [certificates](certificates.md)."
+    return f"Explored by `make explore`: {', '.join(found)}; results: [certificates](certificates.md)."
 
 
 KINDS: dict[str, Callable[..., str]] = {
