@@ -103,8 +103,8 @@ DECISIONS = (
             Guard(
                 "L7",
                 "a row backs off after a failure",
-                't."rests_until" <= statement_timestamp()',
-                't."rests_until" <= strftime(',
+                't."not_before" <= statement_timestamp()',
+                't."not_before" <= strftime(',
                 "if (tonumber(seen[4]) or 0) > now",
             ),
             Guard(

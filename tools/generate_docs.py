@@ -23,7 +23,7 @@ from raceproof.ops.diagram import mermaid
 from raceproof.schema import Dialect, backfill
 from raceproof.schema import ddl as ddl_of
 from raceproof.testing.packs import PACKS
-from tools import mutate
+from tools import core_page, mutate
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -160,6 +160,7 @@ def packs(promise: str) -> str:
 
 KINDS: dict[str, Callable[..., str]] = {
     "cli": cli,
+    "core": core_page.page,
     "ddl": ddl,
     "diagram": diagram,
     "example": example,

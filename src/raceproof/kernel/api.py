@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound="Driver | AsyncDriver")
 
 NOTHING_KEPT = "this call wrote nothing"
-ASKED_AGAIN = "this call wrote nothing, and what an earlier call with the same id did stays as it is; ask again"
+ASKED_AGAIN = "this attempt wrote nothing; what an earlier call with the same id did stays as it is; ask again"
 
 
 class Calls(Generic[D]):

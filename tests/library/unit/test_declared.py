@@ -107,7 +107,7 @@ def test_what_is_wrong_with_an_inbox_or_schedules_is_told_when_they_are_made() -
     """Not at the first event."""
     with pytest.raises(DeclarationError, match="not Backoff"):
         Inbox(backoff=5)  # type: ignore[arg-type]
-    with pytest.raises(DeclarationError, match="not a time to rest"):
+    with pytest.raises(DeclarationError, match="not a backoff"):
         Inbox(backoff=Backoff(inf, 1))
     for made in (Inbox, Schedules):
         with pytest.raises(DeclarationError, match="table name"):
@@ -155,7 +155,7 @@ def test_nonsense_in_a_dict_or_a_file_is_a_declaration_error(setting: str, bad: 
         ("max_attempts='3'", {"attempts": "n", "max_attempts": "3"}),
         ("claim work: backoff: must be a list of two numbers, not 5", {"backoff": 5}),
         ("claim work: backoff: must be a list of two numbers", {"backoff": [1, 2, 3]}),
-        ("is not a time to rest", {"backoff": ["a", "b"]}),
+        ("is not a backoff", {"backoff": ["a", "b"]}),
         (
             "claim work: at: a status must be text, or a member of an Enum whose values are text, got 5 (int)",
             {"at": 5},

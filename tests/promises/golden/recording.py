@@ -28,7 +28,7 @@ TABLES = """
 CREATE TABLE commands (cmd_id text PRIMARY KEY, status text NOT NULL, rev bigint NOT NULL, sent_at {time},
     ack_at {time}, duration_ms bigint, error text);
 CREATE TABLE jobs (job_id text PRIMARY KEY, status text NOT NULL, made_at bigint, result text,
-    claimed_by text, claimed_until {time}, fence bigint, attempts bigint, rests_until {time},
+    claimed_by text, claimed_until {time}, fence bigint, attempts bigint, not_before {time},
     delivering_at {time}, delivered_at {time}, receipt_sending_at {time}, receipt_sent_at {time}, receipt_state text,
     receipt_by text, receipt_error text, receipt_tries bigint);
 CREATE TABLE podcasts (id bigint PRIMARY KEY, status text NOT NULL, summary text, sending_at {time}, tries bigint,

@@ -33,7 +33,7 @@ FROM changed
 ORDER BY rp_order_0
 
 -- fail: table.columns, claim.change_many
--- finish: move.swift_many
+-- finish: move.fast_many
 -- forget: inbox.forget
 -- counts: inbox.counts
 -- list: inbox.list

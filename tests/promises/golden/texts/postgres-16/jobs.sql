@@ -6,7 +6,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
+      AND (t."not_before" IS NULL OR t."not_before" <= $1::timestamptz)
       AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
     LIMIT $3
@@ -35,7 +35,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
+      AND (t."not_before" IS NULL OR t."not_before" <= statement_timestamp())
       AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
     LIMIT $2
@@ -64,7 +64,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
+      AND (t."not_before" IS NULL OR t."not_before" <= statement_timestamp())
       AND t."result" is null
       AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
@@ -96,11 +96,11 @@ ORDER BY rp_order_0
 -- release, lost: claim.change_many
 -- fail: claim.change_many
 -- fail at a given time: claim.change_many
--- finish: move.swift without history
--- finish, again: move.swift without history, move.one
--- finish many of several claims: move.swift_many
--- finish many of one claim: move.swift_alike
--- finish many with columns: move.swift_many
+-- finish: move.fast without history
+-- finish, again: move.fast without history, move.one
+-- finish many of several claims: move.fast_many
+-- finish many of one claim: move.fast_same
+-- finish many with columns: move.fast_many
 -- claim, with rows out of attempts: claim.acquire, claim.dead_letter
 -- move of a row by key: move.one
 -- move.one

@@ -40,7 +40,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
+      AND (t."not_before" IS NULL OR t."not_before" <= statement_timestamp())
       AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = $2 AND l.epoch = $3 FOR SHARE)
       AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"

@@ -138,7 +138,7 @@ SELECT cur.rp_ord, cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, c
        changed.rp_won, changed.rp_revision
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- start by key: move.swift
+-- start by key: move.fast
 -- give up by key: move.one, move.who
 -- give up many by key: move.many
 -- give up what matches: move.matching

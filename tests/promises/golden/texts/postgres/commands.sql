@@ -1,5 +1,5 @@
--- move, won: move.swift
--- move.swift
+-- move, won: move.fast
+-- move.fast
 WITH changed AS (
     UPDATE "commands" AS t
     SET "status" = 'SENT',
@@ -16,8 +16,8 @@ WITH changed AS (
 SELECT rp_before, rp_revision
 FROM changed
 
--- move, won from its last source: move.swift
--- move, already: move.swift, move.one, move.who
+-- move, won from its last source: move.fast
+-- move, already: move.fast, move.one, move.who
 -- move.one
 WITH cur AS MATERIALIZED (
     SELECT t."cmd_id" AS rp_key_0,
@@ -58,8 +58,8 @@ WHERE lifecycle = 'Command'
 ORDER BY id DESC
 LIMIT 1
 
--- move, refused: move.swift, move.one, move.who
--- move.swift
+-- move, refused: move.fast, move.one, move.who
+-- move.fast
 WITH changed AS (
     UPDATE "commands" AS t
     SET "status" = 'ACK',
@@ -107,9 +107,9 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
        changed.rp_won, changed.rp_revision
 FROM cur LEFT JOIN changed ON TRUE
 
--- move, missing: move.swift, move.one
--- move with columns, a guard and returning: move.swift
--- move.swift
+-- move, missing: move.fast, move.one
+-- move with columns, a guard and returning: move.fast
+-- move.fast
 WITH changed AS (
     UPDATE "commands" AS t
     SET "status" = 'DONE',
@@ -127,8 +127,8 @@ WITH changed AS (
 SELECT rp_before, rp_revision, changed."cmd_id", changed."error"
 FROM changed
 
--- move with a revision: move.swift, move.one, move.who
--- move.swift
+-- move with a revision: move.fast, move.one, move.who
+-- move.fast
 WITH changed AS (
     UPDATE "commands" AS t
     SET "status" = 'ERROR',
@@ -177,8 +177,8 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
        changed.rp_won, changed.rp_revision
 FROM cur LEFT JOIN changed ON TRUE
 
--- move at a given time: move.swift
--- move.swift
+-- move at a given time: move.fast
+-- move.fast
 WITH changed AS (
     UPDATE "commands" AS t
     SET "status" = 'ACK',
@@ -355,8 +355,8 @@ WHERE lifecycle = 'Command'
 ORDER BY id DESC
 LIMIT $2
 
--- move with a fragment: move.swift
--- move.swift
+-- move with a fragment: move.fast
+-- move.fast
 WITH changed AS (
     UPDATE "commands" AS t
     SET "status" = 'ERROR',

@@ -140,8 +140,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- finish: move.swift_many
--- move.swift_many
+-- finish: move.fast_many
+-- move.fast_many
 WITH changed AS (
     UPDATE "raceproof_inbox" AS t
     SET "status" = 'done',

@@ -14,7 +14,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
+      AND (t."not_before" IS NULL OR t."not_before" <= $1::timestamptz)
       AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
     LIMIT $3
@@ -42,7 +42,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
+      AND (t."not_before" IS NULL OR t."not_before" <= statement_timestamp())
       AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
     LIMIT $2
@@ -70,7 +70,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
+      AND (t."not_before" IS NULL OR t."not_before" <= statement_timestamp())
       AND t."result" is null
       AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
@@ -97,7 +97,7 @@ ORDER BY rp_order_0
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before, CASE WHEN t."status" IN ('QUEUED', 'RUNNING') THEN 0 ELSE 1 END
          + CASE WHEN (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint))) THEN 0 ELSE 2 END
-         + CASE WHEN (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz) THEN 0 ELSE 4 END
+         + CASE WHEN (t."not_before" IS NULL OR t."not_before" <= $1::timestamptz) THEN 0 ELSE 4 END
          + CASE WHEN COALESCE(t."attempts", 0) < 3 THEN 0 ELSE 8 END AS rp_unmet, t."claimed_by" AS rp_holder
     FROM "jobs" AS t
     WHERE t."job_id" = $3
@@ -124,7 +124,7 @@ FROM cur LEFT JOIN changed ON TRUE
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0, t."status"::text AS rp_before, CASE WHEN t."status" IN ('QUEUED', 'RUNNING') THEN 0 ELSE 1 END
          + CASE WHEN (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint))) THEN 0 ELSE 2 END
-         + CASE WHEN (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp()) THEN 0 ELSE 4 END
+         + CASE WHEN (t."not_before" IS NULL OR t."not_before" <= statement_timestamp()) THEN 0 ELSE 4 END
          + CASE WHEN COALESCE(t."attempts", 0) < 3 THEN 0 ELSE 8 END AS rp_unmet, t."claimed_by" AS rp_holder
     FROM "jobs" AS t
     WHERE t."job_id" = $2
@@ -277,7 +277,7 @@ WITH wanted AS (
       "claimed_until" = NULL,
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)),
       "status" = 'QUEUED',
-      "rests_until" = statement_timestamp() + make_interval(secs => cur.rp_delay::float8)
+      "not_before" = statement_timestamp() + make_interval(secs => cur.rp_delay::float8)
     FROM cur
     WHERE t."job_id" = cur.rp_key_0
       AND cur.rp_mine
@@ -306,7 +306,7 @@ WITH wanted AS (
       "claimed_until" = NULL,
       "fence" = GREATEST(COALESCE(t."fence", 0) + 1, (SELECT (extract(epoch FROM $4::timestamptz) * 1000000)::bigint)),
       "status" = 'QUEUED',
-      "rests_until" = $4::timestamptz + make_interval(secs => cur.rp_delay::float8)
+      "not_before" = $4::timestamptz + make_interval(secs => cur.rp_delay::float8)
     FROM cur
     WHERE t."job_id" = cur.rp_key_0
       AND cur.rp_mine
@@ -315,8 +315,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- finish: move.swift without history
--- move.swift without history
+-- finish: move.fast without history
+-- move.fast without history
 UPDATE "jobs" AS t
 SET "status" = 'DONE',
       "claimed_by" = NULL,
@@ -327,7 +327,7 @@ WHERE t."job_id" = $2
   AND t."fence" = $3
 RETURNING 'RUNNING', NULL::bigint
 
--- finish, again: move.swift without history, move.one
+-- finish, again: move.fast without history, move.one
 -- move.one
 WITH cur AS MATERIALIZED (
     SELECT t."job_id" AS rp_key_0,
@@ -355,8 +355,8 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
        changed.rp_won, changed.rp_revision
 FROM cur LEFT JOIN changed ON TRUE
 
--- finish many of several claims: move.swift_many
--- move.swift_many
+-- finish many of several claims: move.fast_many
+-- move.fast_many
 WITH changed AS (
     UPDATE "jobs" AS t
     SET "status" = 'DONE',
@@ -372,8 +372,8 @@ WITH changed AS (
 SELECT array_agg(rp_ord), NULL, NULL
 FROM changed
 
--- finish many of one claim: move.swift_alike
--- move.swift_alike
+-- finish many of one claim: move.fast_same
+-- move.fast_same
 WITH wanted AS (
     SELECT $1::text[] AS rp_keys
 ), changed AS (
@@ -395,8 +395,8 @@ SELECT CASE
 END
 FROM told, wanted
 
--- finish many with columns: move.swift_many
--- move.swift_many
+-- finish many with columns: move.fast_many
+-- move.fast_many
 WITH changed AS (
     UPDATE "jobs" AS t
     SET "status" = 'DONE',
@@ -421,7 +421,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
+      AND (t."not_before" IS NULL OR t."not_before" <= $1::timestamptz)
       AND COALESCE(t."attempts", 0) >= 3
     ORDER BY t."made_at"
     LIMIT $3
@@ -439,8 +439,8 @@ WITH cur AS MATERIALIZED (
 SELECT rp_attempts, rp_key_0
 FROM changed
 
--- move of a row by key: move.swift without history
--- move.swift without history
+-- move of a row by key: move.fast without history
+-- move.fast without history
 UPDATE "jobs" AS t
 SET "status" = 'DONE',
       "claimed_by" = NULL,
@@ -450,8 +450,8 @@ WHERE t."job_id" = $1
   AND t."status" IN ('RUNNING')
 RETURNING 'RUNNING', NULL::bigint, CAST(old."claimed_by" AS text) AS rp_fenced_off
 
--- move of a row by key that ends its claim: move.swift without history
--- move.swift without history
+-- move of a row by key that ends its claim: move.fast without history
+-- move.fast without history
 UPDATE "jobs" AS t
 SET "status" = 'DEAD',
       "claimed_by" = NULL,

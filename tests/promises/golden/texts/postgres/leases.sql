@@ -71,8 +71,8 @@ SELECT t.holder, t.epoch, t.until, t.until > statement_timestamp() AND NOT (t.un
 FROM "raceproof_lease" AS t
 WHERE t.name = $2
 
--- a move guarded by the epoch: move.swift without history
--- move.swift without history
+-- a move guarded by the epoch: move.fast without history
+-- move.fast without history
 UPDATE "jobs" AS t
 SET "status" = 'DONE',
       "claimed_by" = NULL,
@@ -95,7 +95,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
+      AND (t."not_before" IS NULL OR t."not_before" <= statement_timestamp())
       AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = $2 AND l.epoch = $3 FOR SHARE)
       AND COALESCE(t."attempts", 0) < 3
     ORDER BY t."made_at"
@@ -123,7 +123,7 @@ WITH cur AS MATERIALIZED (
     FROM "jobs" AS t
     WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
+      AND (t."not_before" IS NULL OR t."not_before" <= statement_timestamp())
       AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = $2 AND l.epoch = $3 FOR SHARE)
       AND COALESCE(t."attempts", 0) >= 3
     ORDER BY t."made_at"

@@ -239,8 +239,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- ready: move.swift, move.one, move.who
--- move.swift
+-- ready: move.fast, move.one, move.who
+-- move.fast
 WITH changed AS (
     UPDATE "shop"."parcels" AS t
     SET "stage" = 'READY',
@@ -310,8 +310,8 @@ WHERE lifecycle = 'Parcel'
 ORDER BY id DESC
 LIMIT 1
 
--- ready many: move.swift_many
--- move.swift_many
+-- ready many: move.fast_many
+-- move.fast_many
 WITH changed AS (
     UPDATE "shop"."parcels" AS t
     SET "stage" = 'READY',
@@ -343,8 +343,8 @@ WITH changed AS (
 SELECT array_agg(rp_ord), array_agg(rp_before), array_agg(rp_revision)
 FROM changed
 
--- start by key: move.swift
--- move.swift
+-- start by key: move.fast
+-- move.fast
 WITH changed AS (
     UPDATE "shop"."parcels" AS t
     SET "stage" = 'BUSY',
@@ -364,8 +364,8 @@ WITH changed AS (
 SELECT rp_before, rp_revision
 FROM changed
 
--- give up by key: move.swift, move.one, move.who
--- move.swift
+-- give up by key: move.fast, move.one, move.who
+-- move.fast
 WITH changed AS (
     UPDATE "shop"."parcels" AS t
     SET "stage" = 'GONE',

@@ -159,8 +159,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- ready, held by send: move.swift without history, move.one
--- move.swift without history
+-- ready, held by send: move.fast without history, move.one
+-- move.fast without history
 UPDATE "podcasts" AS t
 SET "status" = 'READY',
       "sending_at" = NULL,
@@ -313,8 +313,8 @@ SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
 -- release describe: claim.change_many
--- ready, held by describe: move.swift without history, move.one
--- move.swift without history
+-- ready, held by describe: move.fast without history, move.one
+-- move.fast without history
 UPDATE "podcasts" AS t
 SET "status" = 'READY',
       "ai_error" = NULL,
@@ -496,8 +496,8 @@ WITH wanted AS (
 SELECT cur.rp_ord, changed.rp_ord IS NOT NULL, COALESCE(changed.rp_fence, cur.rp_fence), cur.rp_before, cur.rp_holder
 FROM cur LEFT JOIN changed ON changed.rp_ord = cur.rp_ord
 
--- ready, held by vet: move.swift without history, move.one
--- move.swift without history
+-- ready, held by vet: move.fast without history, move.one
+-- move.fast without history
 UPDATE "podcasts" AS t
 SET "status" = 'READY',
       "vetted_by" = NULL,
@@ -535,8 +535,8 @@ SELECT cur.rp_before, cur.rp_revision, cur.rp_fence, cur.rp_unmet, cur.rp_key,
        changed.rp_won, changed.rp_revision
 FROM cur LEFT JOIN changed ON TRUE
 
--- ready by key: move.swift without history
--- move.swift without history
+-- ready by key: move.fast without history
+-- move.fast without history
 UPDATE "podcasts" AS t
 SET "status" = 'READY',
       "sending_at" = NULL,

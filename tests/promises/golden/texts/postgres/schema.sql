@@ -29,7 +29,7 @@ ALTER TABLE "jobs" ADD COLUMN IF NOT EXISTS "fence" bigint;
 
 ALTER TABLE "jobs" ADD COLUMN IF NOT EXISTS "attempts" bigint;
 
-ALTER TABLE "jobs" ADD COLUMN IF NOT EXISTS "rests_until" timestamptz;
+ALTER TABLE "jobs" ADD COLUMN IF NOT EXISTS "not_before" timestamptz;
 
 CREATE INDEX IF NOT EXISTS "jobs_work" ON "jobs" ("made_at")
 WHERE "status" IN ('QUEUED', 'RUNNING');

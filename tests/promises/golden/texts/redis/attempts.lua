@@ -31,7 +31,7 @@ local function fresh(started)
   return true
 end
 
--- What the caller is told if the row of the new attempt is there already.
+-- The answer if the row of the new attempt is there already.
 local function already(found, pointed)
   if pointed == ARGV[1] and open[found[1]] and fresh(found[2]) then return {'replayed'} end
   -- P9: an attempt that has ended is never started again, nor taken from another owner
@@ -100,7 +100,7 @@ local function fresh(started)
   return true
 end
 
--- What the caller is told if the row of the new attempt is there already.
+-- The answer if the row of the new attempt is there already.
 local function already(found, pointed)
   if pointed == ARGV[1] and open[found[1]] and fresh(found[2]) then return {'replayed'} end
   -- P9: an attempt that has ended is never started again, nor taken from another owner
@@ -169,7 +169,7 @@ local function fresh(started)
   return true
 end
 
--- What the caller is told if the row of the new attempt is there already.
+-- The answer if the row of the new attempt is there already.
 local function already(found, pointed)
   if pointed == ARGV[1] and open[found[1]] and fresh(found[2]) then return {'replayed'} end
   -- P9: an attempt that has ended is never started again, nor taken from another owner
@@ -239,7 +239,7 @@ local function fresh(started)
   return true
 end
 
--- What the caller is told if the row of the new attempt is there already.
+-- The answer if the row of the new attempt is there already.
 local function already(found, pointed)
   if pointed == ARGV[1] and open[found[1]] and fresh(found[2]) then return {'replayed'} end
   -- P9: an attempt that has ended is never started again, nor taken from another owner
@@ -310,7 +310,7 @@ local function fresh(started)
   return true
 end
 
--- What the caller is told if the row of the new attempt is there already.
+-- The answer if the row of the new attempt is there already.
 local function already(found, pointed)
   if pointed == ARGV[1] and open[found[1]] and fresh(found[2]) then return {'replayed'} end
   -- P9: an attempt that has ended is never started again, nor taken from another owner

@@ -47,7 +47,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -143,7 +143,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -238,7 +238,7 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -292,7 +292,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -408,7 +408,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -503,7 +503,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -602,7 +602,7 @@ local function next_revision(row, revision)
   return redis.call('HGET', row, 'rev'), true
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -703,7 +703,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -824,7 +824,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -931,7 +931,7 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -985,7 +985,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')

@@ -144,7 +144,7 @@ local moment = false or clock()
 
 local now = tonumber(moment)
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -217,7 +217,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 60.0)
   local number = redis.call('ZCOUNT', 'raceproof_inbox/work', later, '+inf')
@@ -231,7 +231,7 @@ local function stream_of(key)
   return false and 'raceproof_inbox/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'raceproof_inbox/work', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -251,7 +251,7 @@ local function own_line(row, key)
   return 'raceproof_inbox/work' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'raceproof_inbox/work/lines', key) or own_line(row, key)
 end
@@ -287,7 +287,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -360,7 +360,7 @@ local function own_line(row, key)
   return 'raceproof_inbox/work' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'raceproof_inbox/work/lines', key) or own_line(row, key)
 end
@@ -385,7 +385,7 @@ local moment = false or clock()
 
 local now = tonumber(moment)
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -438,7 +438,7 @@ end
 
 local ends_then = string.format('%.6f', now + 60.0)
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'raceproof_inbox/work', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -451,7 +451,7 @@ local function searched(found, kept, failed)
   return found
 end
 
--- Rows that have had all their attempts, and that nobody holds: key and attempts, for each.
+-- Rows that have used up their attempts and have no holder: key and attempts, for each.
 local function dead_letter()
   local keys, proposed, kept = proposals()
   local most, wins, found, failed = tonumber(ARGV[2]), 0, {proposed, 0}, {0}
@@ -603,7 +603,7 @@ local function own_line(row, key)
   return 'raceproof_inbox/work' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'raceproof_inbox/work/lines', key) or own_line(row, key)
 end

@@ -20,7 +20,7 @@ local moment = false or clock()
 
 local now = tonumber(moment)
 
--- Puts a row into the index, or into its line behind others; so many are offered after it.
+-- Puts a row into the index, or into its line behind others; `after` is how many are offered after it.
 local function offer_row(row, stream, fence, delay, holder, after)
   if not open[redis.pcall('HGET', row, 'status')] then return {'gone'} end
   -- rows that are offered together keep their order
@@ -60,7 +60,7 @@ return offer()
 -- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- lease_end = columns_end
 -- next_fence = columns_fence
@@ -78,7 +78,7 @@ local moment = ARGV[5] or clock()
 
 local now = tonumber(moment)
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -151,7 +151,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 30.0)
   local number = redis.call('ZCOUNT', 'jobs/work', later, '+inf')
@@ -165,7 +165,7 @@ local function stream_of(key)
   return false and 'jobs/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'jobs/work', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -198,7 +198,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -208,7 +208,7 @@ local function acquire()
     if wins == most then break end
     local row = 'jobs:' .. key
     -- a key of another type is not a row of ours
-    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts')
+    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts')
     local unmet = obstacles(row, seen)
     if unmet > 0 then
       local stays, following = put_aside(row, key, seen, unmet)
@@ -246,7 +246,7 @@ return acquire()
 -- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- lease_end = columns_end
 -- next_fence = columns_fence
@@ -264,7 +264,7 @@ local moment = false or clock()
 
 local now = tonumber(moment)
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -337,7 +337,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 30.0)
   local number = redis.call('ZCOUNT', 'jobs/work', later, '+inf')
@@ -351,7 +351,7 @@ local function stream_of(key)
   return false and 'jobs/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'jobs/work', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -384,7 +384,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -394,7 +394,7 @@ local function acquire()
     if wins == most then break end
     local row = 'jobs:' .. key
     -- a key of another type is not a row of ours
-    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts')
+    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts')
     local unmet = obstacles(row, seen)
     if unmet > 0 then
       local stays, following = put_aside(row, key, seen, unmet)
@@ -436,7 +436,7 @@ return acquire()
 -- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- lease_end = columns_end
 -- next_fence = columns_fence
@@ -448,7 +448,7 @@ local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -485,7 +485,7 @@ local now = tonumber(moment)
 
 local guarded = cjson.decode(ARGV[6])
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -559,7 +559,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * ARGV[5])
   local number = redis.call('ZCOUNT', 'jobs/work', later, '+inf')
@@ -573,7 +573,7 @@ local function stream_of(key)
   return false and 'jobs/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'jobs/work', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -606,7 +606,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -616,7 +616,7 @@ local function acquire()
     if wins == most then break end
     local row = 'jobs:' .. key
     -- a key of another type is not a row of ours
-    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts')
+    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts')
     local unmet = obstacles(row, seen)
     if unmet > 0 then
       local stays, following = put_aside(row, key, seen, unmet)
@@ -651,7 +651,7 @@ return acquire()
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- lease_end = columns_end
 -- next_fence = columns_fence
@@ -671,7 +671,7 @@ local moment = ARGV[3] or clock()
 
 local now = tonumber(moment)
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -738,7 +738,7 @@ end
 
 -- One row by its key: {'claimed', fence, attempts, before, columns …} or {'taken', before, unmet, holder}, {'missing'}.
 local function claim_row(row, stream)
-  local key, seen = string.sub(row, #'jobs:' + 1), redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by')
+  local key, seen = string.sub(row, #'jobs:' + 1), redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by')
   if not seen[1] then return {'missing'} end
   local unmet = obstacles(row, seen)
   if unmet > 0 then return {'taken', seen[1], unmet, seen[6]} end
@@ -776,7 +776,7 @@ return one()
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- lease_end = columns_end
 -- next_fence = columns_fence
@@ -796,7 +796,7 @@ local moment = false or clock()
 
 local now = tonumber(moment)
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -863,7 +863,7 @@ end
 
 -- One row by its key: {'claimed', fence, attempts, before, columns …} or {'taken', before, unmet, holder}, {'missing'}.
 local function claim_row(row, stream)
-  local key, seen = string.sub(row, #'jobs:' + 1), redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by')
+  local key, seen = string.sub(row, #'jobs:' + 1), redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by')
   if not seen[1] then return {'missing'} end
   local unmet = obstacles(row, seen)
   if unmet > 0 then return {'taken', seen[1], unmet, seen[6]} end
@@ -897,7 +897,7 @@ return one()
 -- keys_of_a_row = 1
 -- index = 'jobs/work'
 -- seen_holder = seen[6]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by'
 local held = {['RUNNING'] = true}
 -- renew_fields = 'claimed_until', ends_then
 -- other_keys = 1
@@ -922,7 +922,7 @@ local function refusal(seen, fence)
 end
 
 local function renew_row(row, stream, fence)
-  local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by')
+  local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by')
   local refused = refusal(seen, fence)
   if refused then return refused end
   redis.call('HSET', row, 'claimed_until', ends_then)
@@ -955,7 +955,7 @@ return renew()
 -- keys_of_a_row = 1
 -- index = 'jobs/work'
 -- seen_holder = seen[6]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by'
 local held = {['RUNNING'] = true}
 -- renew_fields = 'claimed_until', ends_then
 -- other_keys = 1
@@ -980,7 +980,7 @@ local function refusal(seen, fence)
 end
 
 local function renew_row(row, stream, fence)
-  local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by')
+  local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by')
   local refused = refusal(seen, fence)
   if refused then return refused end
   redis.call('HSET', row, 'claimed_until', ends_then)
@@ -1014,13 +1014,13 @@ return renew()
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_revision = false
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by'
 local held = {['RUNNING'] = true}
 -- next_fence = columns_fence
 -- back_fields = 'fence', fence, 'status', 'QUEUED'
 -- cleared = 'claimed_by', 'claimed_until'
 -- attempts_column = 'attempts'
--- not_before_column = 'rests_until'
+-- not_before_column = 'not_before'
 -- other_keys = 1
 -- first_value = 0
 
@@ -1064,7 +1064,7 @@ end
 
 -- Gives the row back: with a delay it backs off, without one its attempt does not count.
 local function give_back_row(row, stream, fence, delay, holder)
-  local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by')
+  local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by')
   local refused = refusal(seen, fence)
   if refused then return refused end
   local before, ready, revision = seen[1], moment, false or ''
@@ -1072,7 +1072,7 @@ local function give_back_row(row, stream, fence, delay, holder)
   if delay == '' and (tonumber(seen[5]) or 0) > 0 then redis.pcall('HINCRBY', row, 'attempts', -1) end
   if delay ~= '' then
     ready = string.format('%.6f', now + delay)
-    redis.call('HSET', row, 'rests_until', ready)
+    redis.call('HSET', row, 'not_before', ready)
   end
   fence = columns_fence(seen[3])
   redis.call('HSET', row, 'fence', fence, 'status', 'QUEUED')
@@ -1106,13 +1106,13 @@ return give_back()
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
 -- seen_revision = false
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by'
 local held = {['RUNNING'] = true}
 -- next_fence = columns_fence
 -- back_fields = 'fence', fence, 'status', 'QUEUED'
 -- cleared = 'claimed_by', 'claimed_until'
 -- attempts_column = 'attempts'
--- not_before_column = 'rests_until'
+-- not_before_column = 'not_before'
 -- other_keys = 1
 -- first_value = 1
 
@@ -1156,7 +1156,7 @@ end
 
 -- Gives the row back: with a delay it backs off, without one its attempt does not count.
 local function give_back_row(row, stream, fence, delay, holder)
-  local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by')
+  local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by')
   local refused = refusal(seen, fence)
   if refused then return refused end
   local before, ready, revision = seen[1], moment, false or ''
@@ -1164,7 +1164,7 @@ local function give_back_row(row, stream, fence, delay, holder)
   if delay == '' and (tonumber(seen[5]) or 0) > 0 then redis.pcall('HINCRBY', row, 'attempts', -1) end
   if delay ~= '' then
     ready = string.format('%.6f', now + delay)
-    redis.call('HSET', row, 'rests_until', ready)
+    redis.call('HSET', row, 'not_before', ready)
   end
   fence = columns_fence(seen[3])
   redis.call('HSET', row, 'fence', fence, 'status', 'QUEUED')
@@ -1489,7 +1489,7 @@ return move_many()
 -- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- lease_end = columns_end
 -- dead_letter_fields = 'status', 'DEAD'
@@ -1511,7 +1511,7 @@ local moment = ARGV[5] or clock()
 
 local now = tonumber(moment)
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -1563,7 +1563,7 @@ end
 
 local ends_then = string.format('%.6f', now + 30.0)
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'jobs/work', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -1576,14 +1576,14 @@ local function searched(found, kept, failed)
   return found
 end
 
--- Rows that have had all their attempts, and that nobody holds: key and attempts, for each.
+-- Rows that have used up their attempts and have no holder: key and attempts, for each.
 local function dead_letter()
   local keys, proposed, kept = proposals()
   local most, wins, found, failed = tonumber(ARGV[2]), 0, {proposed, 0}, {0}
   for _, key in ipairs(keys) do
     if wins == most then break end
     local row = 'jobs:' .. key
-    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts')
+    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts')
     if obstacles(row, seen) ~= 8 then
       kept = kept + 1
     else
@@ -1881,7 +1881,7 @@ return move_many()
 -- index = 'jobs/work'
 -- seen_holder = seen[6]
 -- seen_attempts = seen[5]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by'
 -- lease_end = columns_end
 
 -- The server's clock: seconds since 1970, with microseconds.
@@ -1892,17 +1892,17 @@ end
 
 local moment = false or clock()
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
 
--- Who holds what, among so many rows of the index: key, until, status, holder, fence, attempts.
+-- Who holds what, on one page of the index: key, until, status, holder, fence, attempts.
 local function listed()
   local keys = redis.call('ZRANGE', 'jobs/work', ARGV[1], ARGV[1] + 500 - 1, 'WITHSCORES')
   local found = {#keys / 2}
   for i = 1, #keys, 2 do
-    local seen = redis.pcall('HMGET', 'jobs:' .. keys[i], 'status', 'claimed_until', 'fence', 'rests_until', 'attempts', 'claimed_by')
+    local seen = redis.pcall('HMGET', 'jobs:' .. keys[i], 'status', 'claimed_until', 'fence', 'not_before', 'attempts', 'claimed_by')
     if columns_end(seen[2]) then
       local place = #found
       found[place + 1], found[place + 2], found[place + 3] = keys[i], keys[i + 1], seen[1]

@@ -302,7 +302,7 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -383,7 +383,7 @@ return move_one()
 -- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- lease_end = columns_end
 -- next_fence = columns_fence
@@ -395,7 +395,7 @@ local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -432,7 +432,7 @@ local now = tonumber(moment)
 
 local guarded = cjson.decode(ARGV[5])
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -506,7 +506,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 30.0)
   local number = redis.call('ZCOUNT', 'jobs/work', later, '+inf')
@@ -520,7 +520,7 @@ local function stream_of(key)
   return false and 'jobs/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'jobs/work', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -553,7 +553,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -563,7 +563,7 @@ local function acquire()
     if wins == most then break end
     local row = 'jobs:' .. key
     -- a key of another type is not a row of ours
-    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts')
+    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts')
     local unmet = obstacles(row, seen)
     if unmet > 0 then
       local stays, following = put_aside(row, key, seen, unmet)
@@ -600,7 +600,7 @@ return acquire()
 -- index = 'jobs/work'
 -- seen_attempts = seen[5]
 -- seen_not_before = seen[4]
--- looked_at = 'status', 'claimed_until', 'fence', 'rests_until', 'attempts'
+-- looked_at = 'status', 'claimed_until', 'fence', 'not_before', 'attempts'
 local open = {['QUEUED'] = true, ['RUNNING'] = true}
 -- lease_end = columns_end
 -- dead_letter_fields = 'status', 'DEAD'
@@ -616,7 +616,7 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -653,7 +653,7 @@ local now = tonumber(moment)
 
 local guarded = cjson.decode(ARGV[5])
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -706,7 +706,7 @@ end
 
 local ends_then = string.format('%.6f', now + 30.0)
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'jobs/work', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -719,14 +719,14 @@ local function searched(found, kept, failed)
   return found
 end
 
--- Rows that have had all their attempts, and that nobody holds: key and attempts, for each.
+-- Rows that have used up their attempts and have no holder: key and attempts, for each.
 local function dead_letter()
   local keys, proposed, kept = proposals()
   local most, wins, found, failed = tonumber(ARGV[2]), 0, {proposed, 0}, {0}
   for _, key in ipairs(keys) do
     if wins == most then break end
     local row = 'jobs:' .. key
-    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'rests_until', 'attempts')
+    local seen = redis.pcall('HMGET', row, 'status', 'claimed_until', 'fence', 'not_before', 'attempts')
     if obstacles(row, seen) ~= 8 then
       kept = kept + 1
     else

@@ -35,7 +35,7 @@ local open = {['NEW'] = true, ['BUSY'] = true}
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -72,7 +72,7 @@ local now = tonumber(moment)
 
 local guarded = cjson.decode(ARGV[7])
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -166,7 +166,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 45.0)
   local number = redis.call('ZCOUNT', 'shop.parcels/pack', later, '+inf')
@@ -181,7 +181,7 @@ local function stream_of(key)
   return true and 'shop.parcels/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'shop.parcels/pack', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -202,7 +202,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -238,7 +238,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -311,7 +311,7 @@ local open = {['NEW'] = true, ['BUSY'] = true}
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -348,7 +348,7 @@ local now = tonumber(moment)
 
 local guarded = cjson.decode(ARGV[6])
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -442,7 +442,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 45.0)
   local number = redis.call('ZCOUNT', 'shop.parcels/pack', later, '+inf')
@@ -457,7 +457,7 @@ local function stream_of(key)
   return true and 'shop.parcels/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'shop.parcels/pack', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -478,7 +478,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -514,7 +514,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -587,7 +587,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -596,7 +596,7 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -633,7 +633,7 @@ local now = tonumber(moment)
 
 local guarded = cjson.decode(ARGV[4])
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -971,7 +971,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -1037,7 +1037,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -1129,7 +1129,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -1195,7 +1195,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -1295,7 +1295,7 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -1338,7 +1338,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -1424,7 +1424,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -1504,7 +1504,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -1597,7 +1597,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -1670,7 +1670,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -1773,7 +1773,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -1841,7 +1841,7 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -1884,7 +1884,7 @@ local function newest(stream, test)
   end
 end
 
--- Who moved the row to where it was found, if the history tells.
+-- Who moved the row to where it was found, if the history says so.
 local function winner(stream, before, revision)
   local last = newest(stream, function() return true end)
   local same = last and last.after == before and last.revision == (revision or '')
@@ -1976,7 +1976,7 @@ local open = {['NEW'] = true, ['BUSY'] = true}
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -2013,7 +2013,7 @@ local now = tonumber(moment)
 
 local guarded = cjson.decode(ARGV[7])
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -2107,7 +2107,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 45.0)
   local number = redis.call('ZCOUNT', 'shop.parcels/pack', later, '+inf')
@@ -2122,7 +2122,7 @@ local function stream_of(key)
   return true and 'shop.parcels/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'shop.parcels/pack', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -2143,7 +2143,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -2179,7 +2179,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -2256,7 +2256,7 @@ local function own_line(row, key)
   return 'shop.parcels/pack' .. '/line:' .. tenant .. value
 end
 
--- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer tell it (P13).
+-- The line in which a row stands. It is kept beside the index, because a row that is gone can no longer say it (P13).
 local function line_of(row, key)
   return redis.call('HGET', 'shop.parcels/pack/lines', key) or own_line(row, key)
 end
@@ -2281,7 +2281,7 @@ end
 -- A comparison with a missing field is never true, as with NULL in SQL. Numbers compare as numbers, text as text.
 local function holds(row, guard)
   local operator, value = guard[2], guard[3]
-  -- P10: the lease, so many keys before the last, is still in this epoch; an old leader can write nothing more
+  -- P10: the lease (its key is counted from the last one) is still in this epoch, so an old leader can write nothing
   if operator == 'epoch' then return redis.call('HGET', KEYS[#KEYS - guard[1]], 'epoch') == value end
   local found = redis.call('HGET', row, guard[1])
   if operator == 'is null' then return not found end
@@ -2312,7 +2312,7 @@ local now = tonumber(moment)
 
 local guarded = cjson.decode(ARGV[7])
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -2392,7 +2392,7 @@ end
 
 local ends_then = string.format('%.6f', now + 45.0)
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'shop.parcels/pack', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -2405,7 +2405,7 @@ local function searched(found, kept, failed)
   return found
 end
 
--- Rows that have had all their attempts, and that nobody holds: key and attempts, for each.
+-- Rows that have used up their attempts and have no holder: key and attempts, for each.
 local function dead_letter()
   local keys, proposed, kept = proposals()
   local most, wins, found, failed = tonumber(ARGV[2]), 0, {proposed, 0}, {0}
@@ -2451,12 +2451,12 @@ end
 
 local moment = false or clock()
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
 
--- Who holds what, among so many rows of the index: key, until, status, holder, fence, attempts.
+-- Who holds what, on one page of the index: key, until, status, holder, fence, attempts.
 local function listed()
   local keys = redis.call('ZRANGE', 'shop.parcels/pack', ARGV[1], ARGV[1] + 500 - 1, 'WITHSCORES')
   local found = {#keys / 2}

@@ -41,7 +41,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -49,7 +49,7 @@ end
 local function take()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  -- not delivered, no process is sending (or one has been for too long), and the policy allows another attempt (P7)
   local free = not seen[2] and (not seen[1] or stale or false == 'uncertain')
   if not free then return found(seen, stale, doubt) end
   local fence, attempts = next_fence(seen[1]), false
@@ -105,7 +105,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -113,7 +113,7 @@ end
 local function take()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  -- not delivered, no process is sending (or one has been for too long), and the policy allows another attempt (P7)
   local free = not seen[2] and (not seen[1] or stale or false == 'uncertain')
   if not free then return found(seen, stale, doubt) end
   local fence, attempts = next_fence(seen[1]), false
@@ -169,7 +169,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -177,7 +177,7 @@ end
 local function take()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  -- not delivered, no process is sending (or one has been for too long), and the policy allows another attempt (P7)
   local free = not seen[2] and (not seen[1] or stale or false == 'uncertain')
   if not free then return found(seen, stale, doubt) end
   local fence, attempts = next_fence(seen[1]), false
@@ -231,7 +231,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -478,7 +478,7 @@ end
 local function resolve()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- only what nobody knows the outcome of
+  -- only a delivery whose outcome is unknown
   if not doubt or seen[2] then return found(seen, stale, doubt) end
   return record(seen)
 end
@@ -534,7 +534,7 @@ end
 local function resolve()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- only what nobody knows the outcome of
+  -- only a delivery whose outcome is unknown
   if not doubt or seen[2] then return found(seen, stale, doubt) end
   return record(seen)
 end
@@ -586,7 +586,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300.0 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -594,7 +594,7 @@ end
 local function take()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  -- not delivered, no process is sending (or one has been for too long), and the policy allows another attempt (P7)
   local free = not seen[2] and (not seen[1] or stale or seen[3] == 'uncertain')
   free = free and not doubt
   if not free then return found(seen, stale, doubt) end
@@ -655,7 +655,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300.0 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -663,7 +663,7 @@ end
 local function take()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  -- not delivered, no process is sending (or one has been for too long), and the policy allows another attempt (P7)
   local free = not seen[2] and (not seen[1] or stale or seen[3] == 'uncertain')
   free = free and not doubt
   if not free then return found(seen, stale, doubt) end
@@ -724,7 +724,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300.0 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -732,7 +732,7 @@ end
 local function take()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  -- not delivered, no process is sending (or one has been for too long), and the policy allows another attempt (P7)
   local free = not seen[2] and (not seen[1] or stale or seen[3] == 'uncertain')
   free = free and not doubt
   if not free then return found(seen, stale, doubt) end
@@ -792,7 +792,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300.0 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -1126,7 +1126,7 @@ end
 local function resolve()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- only what nobody knows the outcome of
+  -- only a delivery whose outcome is unknown
   if not doubt or seen[2] then return found(seen, stale, doubt) end
   return record(seen)
 end
@@ -1189,7 +1189,7 @@ end
 local function resolve()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- only what nobody knows the outcome of
+  -- only a delivery whose outcome is unknown
   if not doubt or seen[2] then return found(seen, stale, doubt) end
   return record(seen)
 end
@@ -1241,7 +1241,7 @@ end
 local function next_fence(since)
   local began = tonumber(since or nil)
   local later = began and began + 0.000001 or now
-  -- unless the clock was set back by more than a permit lasts: nobody could get one until it is there again
+  -- unless the clock was set back by more than a permit lasts: no process could get one until then
   if later > now + 300.0 then later = now end
   return string.format('%.6f', math.max(now, later))
 end
@@ -1249,7 +1249,7 @@ end
 local function take()
   local seen, stale, doubt = read()
   if not seen then return {} end
-  -- not delivered, nobody is sending (or has been for too long), and the policy allows another attempt (P7)
+  -- not delivered, no process is sending (or one has been for too long), and the policy allows another attempt (P7)
   local free = not seen[2] and (not seen[1] or stale or seen[3] == 'uncertain')
   free = free and not doubt
   if not free then return found(seen, stale, doubt) end

@@ -65,7 +65,7 @@ local ends_then = string.format('%.6f', now + 300.0)
 
 local function timestamp_fence(fence)
   local least = (tonumber(fence) or 0) + 0.000001
-  -- but where the clock was set back by more than a lease, nobody could hold the row until it is there again
+  -- but where the clock was set back by more than a lease, no process could hold the row until it is there again
   if least > now + 300.0 then least = 0 end
   return string.format('%.6f', math.max(least, now))
 end
@@ -94,7 +94,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 300.0)
   local number = redis.call('ZCOUNT', 'podcasts/send', later, '+inf')
@@ -108,7 +108,7 @@ local function stream_of(key)
   return false and 'podcasts/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'podcasts/send', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -137,7 +137,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -237,7 +237,7 @@ local ends_then = string.format('%.6f', now + 300.0)
 
 local function timestamp_fence(fence)
   local least = (tonumber(fence) or 0) + 0.000001
-  -- but where the clock was set back by more than a lease, nobody could hold the row until it is there again
+  -- but where the clock was set back by more than a lease, no process could hold the row until it is there again
   if least > now + 300.0 then least = 0 end
   return string.format('%.6f', math.max(least, now))
 end
@@ -266,7 +266,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 300.0)
   local number = redis.call('ZCOUNT', 'podcasts/send', later, '+inf')
@@ -280,7 +280,7 @@ local function stream_of(key)
   return false and 'podcasts/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'podcasts/send', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -309,7 +309,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -409,7 +409,7 @@ local ends_then = string.format('%.6f', now + 300.0)
 
 local function timestamp_fence(fence)
   local least = (tonumber(fence) or 0) + 0.000001
-  -- but where the clock was set back by more than a lease, nobody could hold the row until it is there again
+  -- but where the clock was set back by more than a lease, no process could hold the row until it is there again
   if least > now + 300.0 then least = 0 end
   return string.format('%.6f', math.max(least, now))
 end
@@ -487,7 +487,7 @@ local ends_then = string.format('%.6f', now + 300.0)
 
 local function timestamp_fence(fence)
   local least = (tonumber(fence) or 0) + 0.000001
-  -- but where the clock was set back by more than a lease, nobody could hold the row until it is there again
+  -- but where the clock was set back by more than a lease, no process could hold the row until it is there again
   if least > now + 300.0 then least = 0 end
   return string.format('%.6f', math.max(least, now))
 end
@@ -797,7 +797,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 3600.0)
   local number = redis.call('ZCOUNT', 'podcasts/describe', later, '+inf')
@@ -811,7 +811,7 @@ local function stream_of(key)
   return false and 'podcasts/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'podcasts/describe', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -840,7 +840,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -956,7 +956,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 3600.0)
   local number = redis.call('ZCOUNT', 'podcasts/describe', later, '+inf')
@@ -970,7 +970,7 @@ local function stream_of(key)
   return false and 'podcasts/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'podcasts/describe', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -999,7 +999,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -1403,7 +1403,7 @@ local open = {['NEW'] = true}
 -- claim_fields = 'vetted_by', ARGV[1], 'vet_fence', fence, 'vetted_until', ends_then
 -- attempts_column = false
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -1483,7 +1483,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 60.0)
   local number = redis.call('ZCOUNT', 'podcasts/vet', later, '+inf')
@@ -1497,7 +1497,7 @@ local function stream_of(key)
   return false and 'podcasts/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'podcasts/vet', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -1526,7 +1526,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -1578,7 +1578,7 @@ local open = {['NEW'] = true}
 -- claim_fields = 'vetted_by', ARGV[1], 'vet_fence', fence, 'vetted_until', ends_then
 -- attempts_column = false
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -1658,7 +1658,7 @@ local function proposals()
 end
 
 -- P13: rows that wait for longer than any lease either back off, or were held when the clock was set back. Where there is
--- nothing else, a few of them are looked at, from a place that the clock chooses, so that each has its turn.
+-- nothing else, a few of them are looked at, from a place that the clock chooses, so that each is reached.
 local function far_ahead()
   local later = '(' .. string.format('%.6f', now + 2 * 60.0)
   local number = redis.call('ZCOUNT', 'podcasts/vet', later, '+inf')
@@ -1672,7 +1672,7 @@ local function stream_of(key)
   return false and 'podcasts/history:' .. key
 end
 
--- A row that cannot be decided keeps nobody from the others: it is reported, and proposed again when a lease is over.
+-- A row that cannot be decided does not block the others: it is reported, and proposed again when a lease is over.
 local function pass_over(failed, key, why)
   redis.call('ZADD', 'podcasts/vet', ends_then, key)
   failed[#failed + 1], failed[#failed + 2] = key, why
@@ -1701,7 +1701,7 @@ local function put_aside(row, key, seen, unmet)
   return true
 end
 
--- Up to so many rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
+-- Up to `limit` rows, in the order in which they became ready: for each key, fence, attempts, status before, columns ….
 local function acquire()
   local keys, proposed, kept = proposals()
   if proposed == 0 then keys = far_ahead() end
@@ -1753,7 +1753,7 @@ local open = {['NEW'] = true}
 -- other_keys = 1
 -- first_value = 1
 
--- When the lease of a row ends, by what stands there; nothing if nobody holds it. For each form of a claim.
+-- When the lease of a row ends, by what stands there; nothing if it has no holder. For each form of a claim.
 local function columns_end(text)
   return tonumber(text or nil)
 end
@@ -2377,7 +2377,7 @@ local function marker_end(text)
   return well_formed and tonumber(whole .. part) + 3600.0
 end
 
--- Who holds what, among so many rows of the index: key, until, status, holder, fence, attempts.
+-- Who holds what, on one page of the index: key, until, status, holder, fence, attempts.
 local function listed()
   local keys = redis.call('ZRANGE', 'podcasts/describe', ARGV[1], ARGV[1] + 500 - 1, 'WITHSCORES')
   local found = {#keys / 2}

@@ -5,7 +5,7 @@ SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
+      AND (t."not_before" IS NULL OR t."not_before" <= ?)
       AND COALESCE(t."attempts", 0) < 3
 ORDER BY t."made_at"
 LIMIT ?
@@ -27,7 +27,7 @@ SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND (t."not_before" IS NULL OR t."not_before" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
       AND COALESCE(t."attempts", 0) < 3
 ORDER BY t."made_at"
 LIMIT ?
@@ -49,7 +49,7 @@ SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND (t."not_before" IS NULL OR t."not_before" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
       AND t."result" is null
       AND COALESCE(t."attempts", 0) < 3
 ORDER BY t."made_at"
@@ -70,7 +70,7 @@ RETURNING `job_id`, +`fence`, `attempts`, NULL
 -- claim.look
 SELECT t."status", CASE WHEN t."status" IN ('QUEUED', 'RUNNING') THEN 0 ELSE 1 END
          + CASE WHEN (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)) THEN 0 ELSE 2 END
-         + CASE WHEN (t."rests_until" IS NULL OR t."rests_until" <= ?) THEN 0 ELSE 4 END
+         + CASE WHEN (t."not_before" IS NULL OR t."not_before" <= ?) THEN 0 ELSE 4 END
          + CASE WHEN COALESCE(t."attempts", 0) < 3 THEN 0 ELSE 8 END, t."claimed_by", NULL
 FROM "jobs" AS t
 WHERE t."job_id" = ?
@@ -80,7 +80,7 @@ WHERE t."job_id" = ?
 -- claim.look
 SELECT t."status", CASE WHEN t."status" IN ('QUEUED', 'RUNNING') THEN 0 ELSE 1 END
          + CASE WHEN (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)) THEN 0 ELSE 2 END
-         + CASE WHEN (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now')) THEN 0 ELSE 4 END
+         + CASE WHEN (t."not_before" IS NULL OR t."not_before" <= strftime('%Y-%m-%d %H:%M:%f', 'now')) THEN 0 ELSE 4 END
          + CASE WHEN COALESCE(t."attempts", 0) < 3 THEN 0 ELSE 8 END, t."claimed_by", NULL
 FROM "jobs" AS t
 WHERE t."job_id" = ?
@@ -141,7 +141,7 @@ SET "claimed_by" = NULL,
       "claimed_until" = NULL,
       "fence" = max(COALESCE(t."fence", 0) + 1, CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000),
       "status" = 'QUEUED',
-      "rests_until" = strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))
+      "not_before" = strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?))
 WHERE t."job_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('RUNNING')
@@ -154,7 +154,7 @@ SET "claimed_by" = NULL,
       "claimed_until" = NULL,
       "fence" = max(COALESCE(t."fence", 0) + 1, CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000),
       "status" = 'QUEUED',
-      "rests_until" = strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))
+      "not_before" = strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?))
 WHERE t."job_id" = ?
   AND t."fence" = ?
   AND t."status" IN ('RUNNING')
@@ -202,7 +202,7 @@ SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
+      AND (t."not_before" IS NULL OR t."not_before" <= ?)
       AND COALESCE(t."attempts", 0) >= 3
 ORDER BY t."made_at"
 LIMIT ?

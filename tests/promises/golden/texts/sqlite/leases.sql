@@ -87,7 +87,7 @@ SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND (t."not_before" IS NULL OR t."not_before" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
       AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = ? AND l.epoch = ?)
       AND COALESCE(t."attempts", 0) < 3
 ORDER BY t."made_at"
@@ -98,7 +98,7 @@ SELECT t."job_id", t."status" AS rp_before, NULL AS rp_key
 FROM "jobs" AS t
 WHERE t."status" IN ('QUEUED', 'RUNNING')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
-      AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND (t."not_before" IS NULL OR t."not_before" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
       AND EXISTS (SELECT 1 FROM "raceproof_lease" AS l WHERE l.name = ? AND l.epoch = ?)
       AND COALESCE(t."attempts", 0) >= 3
 ORDER BY t."made_at"
