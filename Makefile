@@ -69,7 +69,7 @@ bench-short: $(VENV)/.project ## The same in about seven minutes, with less prec
 	$(BIN)/python -m bench --short $(ARGS)
 
 explore: $(VENV)/.project ## Try every schedule of the promise packs, up to their limits, and print the certificates
-	$(BIN)/python -m raceproof.testing.packs $(ARGS)
+	$(BIN)/python -m tests.promises.packs $(ARGS)
 
 certificates: $(VENV)/.project ## All of that, stores compared and guards broken: writes docs/certificates.md, in about 5 minutes
 	$(BIN)/python -m tools.certify $(ARGS)

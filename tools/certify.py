@@ -17,9 +17,9 @@ from raceproof.testing.explorer import Limits, Verdict, world_of
 from raceproof.testing.explorer.action import Fate
 from raceproof.testing.explorer.conformance import differences, explored_schedules
 from raceproof.testing.explorer.on_sqlite import SqliteGround
-from raceproof.testing.packs import PACKS
-from raceproof.testing.packs.grounds import opened
-from raceproof.testing.packs.pack import GroundName
+from tests.promises.packs import PACKS
+from tests.promises.packs.grounds import opened
+from tests.promises.packs.pack import GroundName
 from tools.explore_mutants import seen
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from raceproof.testing import postgres, valkey
-from tools.mutate import PACKAGE, Mutation, mutations
+from tools.mutate import PACKAGE, ROOT, Mutation, mutations
 
 _EXPLORED = {f"P{number}" for number in range(1, 15)}
 _TURNS = ((True, 1, 10.0), (True, 2, 5.0), (False, 1, 2.0), (True, 3, 10.0))
@@ -90,11 +90,11 @@ def _turns(mutation: Mutation) -> Iterator[list[str]]:
 
 
 def run_packs(source: Path, options: list[str], environment: dict[str, str]) -> dict[str, Any] | None:
-    """Run the packs of a copy of the package: the one that fails, or None."""
-    command = [sys.executable, "-m", "raceproof.testing.packs", "--json", *options]
+    """Run the packs against a copy of the package: the one that fails, or None."""
+    command = [sys.executable, "-m", "tests.promises.packs", "--json", *options]
     done = subprocess.run(
         command,
-        cwd=source,
+        cwd=ROOT,
         env={**os.environ, **environment, "PYTHONPATH": str(source)},
         capture_output=True,
         text=True,

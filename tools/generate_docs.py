@@ -22,7 +22,7 @@ from raceproof.leases import Lease
 from raceproof.ops.diagram import mermaid
 from raceproof.schema import Dialect, backfill
 from raceproof.schema import ddl as ddl_of
-from raceproof.testing.packs import PACKS
+from tests.promises.packs import PACKS
 from tools import core_page, mutate
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from raceproof.testing.explorer.ground import Ground
 from raceproof.testing.explorer.on_postgres import PostgresGround
 from raceproof.testing.explorer.on_redis import RedisGround
 from raceproof.testing.explorer.on_sqlite import SqliteGround
-from raceproof.testing.packs import PACKS, Pack
+from tests.promises.packs import PACKS, Pack
 
 OF_A_PACK = 21
 """Schedules of each pack, about 1,000 on each store; `make certificates` compares four times as many."""

@@ -10,9 +10,9 @@ from raceproof.testing.explorer import Connection, Explorer, Limits, Verdict, Wo
 from raceproof.testing.explorer.action import Action, Faults
 from raceproof.testing.explorer.run import Run
 from raceproof.testing.explorer.search import Deviation
-from raceproof.testing.packs import PACKS, Pack
 from tests.library.explorer.brute import random_program, scenario, smallest
 from tests.library.explorer.worlds import explored, read_between
+from tests.promises.packs import PACKS, Pack
 
 FAULTS = [
     Faults(),

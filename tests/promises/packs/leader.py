@@ -8,7 +8,7 @@ from typing import Any
 from raceproof import Leader, Lease, LeaseGranted, Lifecycle, Worker, claimable, move
 from raceproof.testing.explorer import Connection, World
 from raceproof.testing.explorer.promises import keeps_claims, keeps_lease, keeps_moves, outcomes
-from raceproof.testing.packs.pack import Pack
+from tests.promises.packs.pack import Pack
 
 LEASE = Lease("bot", seconds=3.0)
 

@@ -8,7 +8,7 @@ from raceproof import Delivery, SendPermit, SendRefused
 from raceproof.deliveries import DeliveryState, NotSent
 from raceproof.testing.explorer import Connection, Effect, EffectRefused, Limits, Moment, World
 from raceproof.testing.explorer.promises import delivers, keeps_deliveries, outcomes, told
-from raceproof.testing.packs.pack import SQL, Pack
+from tests.promises.packs.pack import SQL, Pack
 
 STALE = 10.0
 

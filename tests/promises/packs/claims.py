@@ -21,7 +21,7 @@ from raceproof.testing.explorer.promises import (
     told,
     writes_once,
 )
-from raceproof.testing.packs.pack import SQL, Pack
+from tests.promises.packs.pack import SQL, Pack
 
 LEASE = 10.0
 

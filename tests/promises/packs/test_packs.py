@@ -4,8 +4,8 @@ import pytest
 
 from raceproof.testing.explorer import Limits
 from raceproof.testing.explorer.action import Fate
-from raceproof.testing.packs import PACKS, Pack
-from raceproof.testing.packs.__main__ import main
+from tests.promises.packs import PACKS, Pack
+from tests.promises.packs.__main__ import main
 
 SHORT = Limits(deviations=2, seconds=0.7)
 _KINDS = {

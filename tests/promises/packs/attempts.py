@@ -7,7 +7,7 @@ from raceproof import Attempts, Lifecycle, Started, move
 from raceproof.attempts.request import WhenOpen
 from raceproof.testing.explorer import Connection, World
 from raceproof.testing.explorer.promises import keeps_attempts, outcomes, told
-from raceproof.testing.packs.pack import Pack
+from tests.promises.packs.pack import Pack
 
 
 class Status(StrEnum):

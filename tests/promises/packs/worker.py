@@ -6,8 +6,8 @@ from typing import Any
 from raceproof import Worker
 from raceproof.testing.explorer import Connection, World
 from raceproof.testing.explorer.promises import outcomes
-from raceproof.testing.packs.claims import LEASE, Job, Tried, one_job
-from raceproof.testing.packs.pack import Pack
+from tests.promises.packs.claims import LEASE, Job, Tried, one_job
+from tests.promises.packs.pack import Pack
 
 
 def worker_and_thief(world: World) -> None:

@@ -1,10 +1,10 @@
 """Promise packs: small scenarios on the library's own primitives, which are explored until nothing is left to try.
 
-`python -m raceproof.testing.packs` runs them; each has the promises (P1–P14) that it is about.
+`python -m tests.promises.packs` runs them; each has the promises (P1–P14) that it is about.
 """
 
-from raceproof.testing.packs import attempts, claims, delivery, inbox, leader, moves, worker
-from raceproof.testing.packs.pack import Pack
+from tests.promises.packs import attempts, claims, delivery, inbox, leader, moves, worker
+from tests.promises.packs.pack import Pack
 
 PACKS: list[Pack] = [
     *moves.PACKS,

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from raceproof.testing.explorer.ground import Ground
 from raceproof.testing.explorer.on_sqlite import SqliteGround
-from raceproof.testing.packs.pack import GroundName, Pack
 from raceproof.testing.servers import postgres, valkey
+from tests.promises.packs.pack import GroundName, Pack
 
 Opened = Callable[[Pack], Ground]
 

@@ -9,7 +9,7 @@ from raceproof.kernel.events import Event
 from raceproof.testing.explorer import Connection, Moment, World
 from raceproof.testing.explorer.promises import keeps_calls, keeps_moves, outcomes, writes_once
 from raceproof.testing.explorer.world import Check
-from raceproof.testing.packs.pack import SQL, Pack
+from tests.promises.packs.pack import SQL, Pack
 
 
 class Status(StrEnum):

@@ -1,4 +1,4 @@
-"""Explore the packs: `python -m raceproof.testing.packs`; exit 1 if one fails, 3 if one shows nothing."""
+"""Explore the packs: `python -m tests.promises.packs`; exit 1 if one fails, 3 if one shows nothing."""
 
 import argparse
 import json
@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from raceproof.testing.explorer import Limits, Verdict
 from raceproof.testing.explorer.report import text
-from raceproof.testing.packs import PACKS, Pack
-from raceproof.testing.packs.grounds import opened
+from tests.promises.packs import PACKS, Pack
+from tests.promises.packs.grounds import opened
 
 FAILED, INCONCLUSIVE = 1, 3
 
@@ -46,7 +46,7 @@ def _say(what: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m raceproof.testing.packs", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.promises.packs", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="packs whose name contains this text")
     parser.add_argument("--promise", default="", help="packs that are about this promise, as in P7")
     parser.add_argument("--seconds", type=float, help="how long each may take")

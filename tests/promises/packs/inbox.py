@@ -4,7 +4,7 @@ from raceproof import Inbox
 from raceproof.inbox import Arrival
 from raceproof.testing.explorer import Connection, Moment, World
 from raceproof.testing.explorer.promises import keeps_inbox, outcomes, rows_of, told
-from raceproof.testing.packs.pack import Pack
+from tests.promises.packs.pack import Pack
 
 INBOX = Inbox(lease=10.0)
 
