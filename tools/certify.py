@@ -15,9 +15,9 @@ from typing import Any
 
 from raceproof.testing.explorer import Limits, Verdict, world_of
 from raceproof.testing.explorer.action import Fate
-from raceproof.testing.explorer.conformance import differences, explored_schedules
 from raceproof.testing.explorer.on_sqlite import SqliteGround
 from tests.promises.packs import PACKS
+from tests.promises.packs.conformance import differences, explored_schedules
 from tests.promises.packs.grounds import opened
 from tests.promises.packs.pack import GroundName
 from tools.explore_mutants import seen

@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from raceproof.testing import postgres, valkey
+from raceproof.testing.explorer import world_of
 from raceproof.testing.explorer.ground import Ground
 from raceproof.testing.explorer.on_sqlite import SqliteGround
-from raceproof.testing.servers import postgres, valkey
+from tests.promises.packs.conformance import durations
+from tests.promises.packs.on_postgres import PostgresGround
+from tests.promises.packs.on_redis import RedisGround
 from tests.promises.packs.pack import GroundName, Pack
 
 Opened = Callable[[Pack], Ground]
@@ -22,10 +26,12 @@ def opened(name: GroundName) -> Iterator[Opened]:
             yield lambda pack: SqliteGround()
         case "postgres":
             with postgres() if not address else _there(address) as server:
-                yield lambda pack: _on_postgres(server if isinstance(server, str) else server.database(), pack)
+                yield lambda pack: PostgresGround(
+                    server if isinstance(server, str) else server.database(), _spans(pack)
+                )
         case "redis":
             with valkey() if not address else _there(address) as server:
-                yield lambda pack: _on_redis(server if isinstance(server, str) else server.url, pack)
+                yield lambda pack: RedisGround(server if isinstance(server, str) else server.url, _spans(pack))
 
 
 @contextmanager
@@ -33,20 +39,6 @@ def _there(address: str) -> Iterator[str]:
     yield address
 
 
-def _on_postgres(url: str, pack: Pack) -> Ground:
-    from raceproof.testing.explorer.on_postgres import PostgresGround
-
-    return PostgresGround(url, spans(pack))
-
-
-def _on_redis(url: str, pack: Pack) -> Ground:
-    from raceproof.testing.explorer.on_redis import RedisGround
-
-    return RedisGround(url, spans(pack))
-
-
-def spans(pack: Pack) -> set[float]:
+def _spans(pack: Pack) -> set[float]:
     """The spans of time that the pack's statements reckon with, which only SQLite tells."""
-    sqlite = SqliteGround()
-    pack.explore(replace(pack.limits, deviations=1, seconds=2.0), sqlite)
-    return sqlite.durations
+    return durations(world_of(pack.scenario), replace(pack.limits, seconds=2.0))

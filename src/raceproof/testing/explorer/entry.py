@@ -1,9 +1,9 @@
 """`@explore()`: a scenario as a test for pytest, and as a target for `raceproof explore`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from raceproof.testing.explorer.ground import Ground
 from raceproof.testing.explorer.report import text
 from raceproof.testing.explorer.search import Explorer
 from raceproof.testing.explorer.verdict import Limits, Verdict
@@ -35,13 +35,13 @@ class Explored:
         """The scenario, declared anew."""
         return world_of(self.scenario)
 
-    def explore(self, ground: Ground | None = None, **limits: Any) -> Verdict:
+    def explore(self, **limits: Any) -> Verdict:
         """What comes of it."""
-        return Explorer(self.world(), _changed(self.limits, limits), ground).explore()
+        return Explorer(self.world(), replace(self.limits, **limits)).explore()
 
-    def replay(self, schedule: str, ground: Ground | None = None, strict: bool = True) -> Verdict:
+    def replay(self, schedule: str, strict: bool = True) -> Verdict:
         """Run one schedule; unless `strict`, without the steps that are no longer possible."""
-        return Explorer(self.world(), self.limits, ground).replay(schedule, strict)
+        return Explorer(self.world(), self.limits).replay(schedule, strict)
 
 
 def world_of(scenario: Scenario) -> World:
@@ -82,8 +82,3 @@ def explore(**limits: Any) -> Callable[[Scenario], Callable[[], None]]:
         return test
 
     return decorate
-
-
-def _changed(limits: Limits, changes: dict[str, Any]) -> Limits:
-    known = {name: getattr(limits, name) for name in Limits.__dataclass_fields__}
-    return Limits(**{**known, **{name: value for name, value in changes.items() if value is not None}})

@@ -127,7 +127,7 @@ class PostgresGround:
             table, copy = identifier(name), identifier(f"{name}_as_it_was")
             self._run(f"CREATE TABLE explored_clock.{copy} AS TABLE {table}")
             back = f"INSERT INTO {table} OVERRIDING SYSTEM VALUE TABLE explored_clock.{copy}"
-            self._reset += f"DELETE FROM {table}; {back};"  # noqa: S608
+            self._reset += f"DELETE FROM {table}; {back};"
         for sequence in self._run("SELECT sequencename FROM pg_sequences WHERE schemaname = 'explored'"):
             self._reset += f"ALTER SEQUENCE {identifier(sequence[0])} RESTART;"
 
@@ -147,7 +147,7 @@ class PostgresGround:
 
     def state(self) -> object:
         return tuple(
-            tuple(map(str, self._run(f"SELECT t.* FROM {identifier(name)} AS t ORDER BY t::text")))  # noqa: S608
+            tuple(map(str, self._run(f"SELECT t.* FROM {identifier(name)} AS t ORDER BY t::text")))
             for name in self._tables
         )
 
@@ -155,7 +155,7 @@ class PostgresGround:
         return {name: self._rows(name) for name in self._tables}
 
     def _rows(self, name: str) -> Sequence[Mapping[str, Any]]:
-        cursor = self._cursor.execute(f"SELECT t.* FROM {identifier(name)} AS t ORDER BY t::text")  # noqa: S608
+        cursor = self._cursor.execute(f"SELECT t.* FROM {identifier(name)} AS t ORDER BY t::text")
         columns = [column.name for column in cursor.description or ()]
         return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
@@ -176,7 +176,7 @@ class PostgresGround:
     def insert(self, table: str, keys: Sequence[str], values: Mapping[str, Any]) -> None:
         names = ", ".join(identifier(name) for name in values)
         marks = ", ".join(f"${number}" for number in range(1, len(values) + 1))
-        text = f"INSERT INTO {qualified(table)} ({names}) VALUES ({marks})"  # noqa: S608
+        text = f"INSERT INTO {qualified(table)} ({names}) VALUES ({marks})"
         self._run(text, tuple(values.values()))
 
     def close(self) -> None:

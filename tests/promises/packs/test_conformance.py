@@ -12,12 +12,12 @@ import pytest
 from raceproof.testing import PostgresServer, valkey
 from raceproof.testing.explorer import Limits, world_of
 from raceproof.testing.explorer.action import Schedule
-from raceproof.testing.explorer.conformance import differences, durations, explored_schedules
 from raceproof.testing.explorer.ground import Ground
-from raceproof.testing.explorer.on_postgres import PostgresGround
-from raceproof.testing.explorer.on_redis import RedisGround
 from raceproof.testing.explorer.on_sqlite import SqliteGround
 from tests.promises.packs import PACKS, Pack
+from tests.promises.packs.conformance import differences, durations, explored_schedules
+from tests.promises.packs.on_postgres import PostgresGround
+from tests.promises.packs.on_redis import RedisGround
 
 OF_A_PACK = 21
 """Schedules of each pack, about 1,000 on each store; `make certificates` compares four times as many."""

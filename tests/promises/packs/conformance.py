@@ -55,7 +55,7 @@ def explored_schedules(world: World, limits: Limits, most: int) -> list[Schedule
 def durations(world: World, limits: Limits) -> set[float]:
     """The spans of time that the scenario's statements reckon with."""
     ground = SqliteGround()
-    Explorer(world, Limits(deviations=min(1, limits.deviations), seconds=limits.seconds), ground).explore()
+    Explorer(world, replace(limits, deviations=min(1, limits.deviations)), ground).explore()
     return ground.durations
 
 
