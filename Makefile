@@ -27,7 +27,7 @@ help: ## Show this list
 run: $(APPS)/.project ## Everything at once: four applications, the usual code beside raceproof's, buttons that cause trouble
 	@$(APPS)/bin/showcase $(ARGS)
 
-demo: $(DEMO)/.project ## Rows race in a terminal, with and without raceproof; ready sooner
+demo: $(DEMO)/.project ## One race in a terminal, with and without raceproof; ready sooner
 	@$(DEMO)/bin/raceproof demo $(ARGS)
 
 devices: $(APPS)/.project ## The app for commands to MQTT nodes, with simulated nodes; see apps/devices

@@ -24,17 +24,12 @@ def test_the_version_is_printed(process: Process) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, f"raceproof {__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", ["", *(name for name in COMMANDS if name != "demo")])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_every_command_has_help_with_an_example(cli: Cli, command: str) -> None:
     """Help says what it does and shows at least one call that can be typed."""
     result = cli(*command.split(), "--help")
     assert result.exit_code == 0
     assert "  raceproof " in result.stdout
-
-
-def test_help_lists_the_demo(process: Process) -> None:
-    """A command that lives elsewhere is found by its name."""
-    assert "See rows race" in process("--help").stdout
 
 
 def test_a_pipe_of_two_commands_moves_rows(process: Process, sqlite_url: str) -> None:
