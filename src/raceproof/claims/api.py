@@ -7,15 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
-from raceproof.claims.answers import (
-    Claim,
-    DeadLettered,
-    GivenBack,
-    HeldClaim,
-    Renewal,
-    Taken,
-    held_claims,
-)
+from raceproof.claims.answers import Claim, DeadLettered, GivenBack, HeldClaim, Renewal, Taken, held_claims
 from raceproof.claims.request import (
     ClaimRequest,
     check_claimable,

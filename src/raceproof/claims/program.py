@@ -11,15 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from raceproof.claims.answers import Claim, DeadLettered, GivenBack, Renewal, Taken
-from raceproof.claims.request import (
-    ClaimRequest,
-    conflict,
-    lost,
-    missing,
-    released,
-    renewed,
-    unknown,
-)
+from raceproof.claims.request import ClaimRequest, conflict, lost, missing, released, renewed, unknown
 from raceproof.kernel.answers import Conflict, Missing, Unknown, outages_as_answers
 from raceproof.kernel.keys import KeyParts, key_parts, user_key
 from raceproof.kernel.statement import AcknowledgementLost, Conflicted, Program, Row, Rows
@@ -41,17 +33,7 @@ class ClaimPrograms(ABC):
             # the usual case, without a call for each row
             deadline, status_of, make = started + request.lease, spec.status_of, Claim
             return [
-                make(
-                    key,
-                    claim,
-                    fence,
-                    by,
-                    attempts or 1,
-                    status_of.get(before, before),
-                    deadline,
-                    None,
-                    tenant,
-                )
+                make(key, claim, fence, by, attempts or 1, status_of.get(before, before), deadline, None, tenant)
                 for fence, attempts, before, key in rows
             ]
         end = 3 + len(spec.key_columns)

@@ -43,10 +43,7 @@ class RedisClaimReading:
                 if key is not None:
                     parts = key if isinstance(key, tuple) else (key,)
                     own = (request.tenant, *parts) if spec.tenant else parts
-                    ends, stale = (
-                        datetime.fromtimestamp(float(score)).astimezone(),
-                        float(score) <= float(now),
-                    )
+                    ends, stale = (datetime.fromtimestamp(float(score)).astimezone(), float(score) <= float(now))
                     found.append([ends, stale, status, holder, fence, attempts, *own])
             offset += proposed
             if proposed < page or len(found) >= request.limit:

@@ -38,11 +38,7 @@ def line_key(claim: Claimable[Any], value: str | None, member: str) -> str:
 
 def places(claim: Claimable[Any]) -> dict[str, Any]:
     """The constants of `leave.lua` that say where rows wait."""
-    return {
-        "index": index_key(claim),
-        "lines": lines_key(claim),
-        "ordering_key": claim.ordering_key,
-    }
+    return {"index": index_key(claim), "lines": lines_key(claim), "ordering_key": claim.ordering_key}
 
 
 class EndedClaims(NamedTuple):

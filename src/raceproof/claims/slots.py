@@ -9,6 +9,8 @@ from raceproof.declare.spec import Claimable, Move
 from raceproof.kernel.dialect import SqlDialect, column_list, lines, listed, unmet
 from raceproof.kernel.quoting import identifier, literal, parameter, qualified
 
+_TENANT = 0
+"""Never a reason why not: the key of a row begins with its tenant."""
 _NONE = "NOT EXISTS (SELECT 1 FROM {table} AS e WHERE {earlier})"
 
 
@@ -16,16 +18,12 @@ def of_request(request: ClaimRequest, dialect: SqlDialect) -> dict[str, str]:
     """Everything that a search for claimable rows is filled with."""
     claim, now = request.claim, dialect.now(request.now)
     form = form_sql(claim.form, dialect, now)
-    guards = [one.text(f"where_{i}", dialect.spelled) for i, one in enumerate(request.where)]
     taken = (*_moving(claim, claim.move, now), *form.take, *_counted(claim))
     found = {
         **of_claim(claim, dialect, now),
         "free": free(form, now),
         "until": form.until,
-        "backed_off": _backed_off(claim, now),
         "left": _left(claim),
-        "guards": lines(guards, " AND"),
-        "first_of_line": _first_of_line(claim, dialect),
         "order": order(claim),
         "take": lines(taken, ","),
         "move": literal(claim.move.name if claim.move else claim.name),
@@ -35,8 +33,31 @@ def of_request(request: ClaimRequest, dialect: SqlDialect) -> dict[str, str]:
         "returned": column_list(request.returning, "changed."),
         "written_returning": column_list(request.returning, "", "`"),
     }
-    claimable = dialect.texts("claims", "claimable.sql", own=False).fill("claim.claimable", found)
-    return found | {"claimable": claimable, "unmet": _unmet(request, dialect, found)}
+    conditions = _conditions(request, dialect, now, found)
+    found["claimable"] = "\n      AND ".join(text for bit, text in conditions.items() if bit != SPENT)
+    found["unmet"] = unmet((bit, text) for bit, text in conditions.items() if bit != _TENANT)
+    return found
+
+
+def _conditions(request: ClaimRequest, dialect: SqlDialect, now: str, filled: dict[str, str]) -> dict[int, str]:
+    """Which rows can be claimed, on every SQL database: the one place that says so.
+
+    A statement that looks for rows asks for all of it; an answer names what does not hold. NULL does not hold.
+    """
+    claim = request.claim
+    found = {
+        STATUS: f"t.{filled['status']} IN ({filled['open']})",
+        # P3: the row has no holder, or the lease has ended by the store's clock (P13: so the dead need no reaper)
+        HELD: filled["free"],
+        BACKING_OFF: _backed_off(claim, now),
+        # a row that kills its workers is dead-lettered after max_attempts
+        SPENT: filled["left"],
+        _TENANT: filled["tenant_matches"],
+        **{FIRST_PREDICATE << i: one.text(f"where_{i}", dialect.spelled) for i, one in enumerate(request.where)},
+        # rows with one ordering key are claimed one after the other
+        LINE: _first_of_line(claim, dialect),
+    }
+    return {bit: text for bit, text in found.items() if text}
 
 
 def of_claim(claim: Claimable[Any], dialect: SqlDialect, now: str) -> dict[str, str]:
@@ -159,21 +180,6 @@ def _before(columns: list[str]) -> str:
 
 def _none_of(claim: Claimable[Any], conditions: list[str]) -> str:
     return _NONE.format(table=qualified(claim.lifecycle.table), earlier=" AND ".join(conditions))
-
-
-def _unmet(request: ClaimRequest, dialect: SqlDialect, filled: dict[str, str]) -> str:
-    """Why a row cannot be claimed, as one number; NULL does not hold."""
-    conditions = {
-        STATUS: f"t.{filled['status']} IN ({filled['open']})",
-        HELD: filled["free"],
-        BACKING_OFF: filled["backed_off"],
-        SPENT: filled["left"],
-        LINE: filled["first_of_line"],
-    }
-    found = [(bit, text) for bit, text in conditions.items() if text]
-    for i, predicate in enumerate(request.where):
-        found.append((FIRST_PREDICATE << i, predicate.text(f"where_{i}", dialect.spelled)))
-    return unmet(found)
 
 
 def _dead_letter(claim: Claimable[Any], now: str) -> str:

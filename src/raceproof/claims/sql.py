@@ -50,10 +50,7 @@ class SqlClaims(SqlClaimReading, ClaimPrograms):
             answers.append((True, fence, held, None))
             if how != "renew":
                 noted = {"key": key, "move": back.name if back else claim.name, "by": one.by, "before": held}
-                noted |= {
-                    "outcome": "moved" if back else "released",
-                    "after": text_of_status(status_after(one)),
-                }
+                noted |= {"outcome": "moved" if back else "released", "after": text_of_status(status_after(one))}
                 yield from self.note(claim, {**bound, **noted, "found_revision": revision})
         return answers
 

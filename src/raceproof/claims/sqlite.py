@@ -33,10 +33,7 @@ class SqliteClaims(SqlClaims):
             fence, attempts, revision, *columns = row
             rows.append((fence, attempts, before, *parts, *columns))
             took_over = move is None or before == move.target
-            noted = {
-                "move": move.name if move else claim.name,
-                "outcome": "claimed" if took_over else "moved",
-            }
+            noted = {"move": move.name if move else claim.name, "outcome": "claimed" if took_over else "moved"}
             noted |= {"key": key, "before": before, "after": move.target if move else before}
             yield from self.note(claim, {**values, **noted, "found_revision": revision})
         return rows
@@ -70,13 +67,7 @@ class SqliteClaims(SqlClaims):
         for parts, before, key, row in (yield from self._written("claim.dead_letter", request, values, spent)):
             attempts, revision = row
             rows.append((attempts, *parts))
-            noted = {
-                "key": key,
-                "move": move.name,
-                "outcome": "moved",
-                "before": before,
-                "after": move.target,
-            }
+            noted = {"key": key, "move": move.name, "outcome": "moved", "before": before, "after": move.target}
             yield from self.note(request.claim, {**values, **noted, "found_revision": revision})
         return rows
 

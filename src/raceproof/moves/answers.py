@@ -125,10 +125,7 @@ class Refused(UnreachedAnswer, Generic[S]):
             return (
                 f"{self.declared} was refused for {shown_key(self.key)} at {text_of_status(self.status)}: not {unmet}"
             )
-        allowed, found = (
-            ", ".join(self.allowed) or "nothing",
-            f"{text_of_status(self.status)}{shown_by(self.by)}",
-        )
+        allowed, found = (", ".join(self.allowed) or "nothing", f"{text_of_status(self.status)}{shown_by(self.by)}")
         return f"{self.declared} was refused for {shown_key(self.key)}: it is at {found}; allowed there: {allowed}"
 
 

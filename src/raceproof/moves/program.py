@@ -12,13 +12,7 @@ from typing import Any
 from raceproof.claims.answers import Claim
 from raceproof.kernel.dialect import SqlDialect, Texts
 from raceproof.kernel.keys import user_key
-from raceproof.kernel.statement import (
-    AcknowledgementLost,
-    Conflicted,
-    Program,
-    Statement,
-    transaction,
-)
+from raceproof.kernel.statement import AcknowledgementLost, Conflicted, Program, Statement, transaction
 from raceproof.moves import slots
 from raceproof.moves.answers import Answer
 from raceproof.moves.request import MoveRequest, of_claims

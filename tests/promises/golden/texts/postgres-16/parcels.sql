@@ -7,9 +7,9 @@ WITH cur AS MATERIALIZED (
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
       AND t."shop" = $3
-      AND t."weight" is not null AND
-      t."lane" <> $4 AND
-      t."weight" < $5
+      AND t."weight" is not null
+      AND t."lane" <> $4
+      AND t."weight" < $5
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
@@ -50,9 +50,9 @@ WITH cur AS MATERIALIZED (
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
       AND t."shop" = $2
-      AND t."weight" is not null AND
-      t."lane" <> $3 AND
-      t."weight" < $4
+      AND t."weight" is not null
+      AND t."lane" <> $3
+      AND t."weight" < $4
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
@@ -151,9 +151,9 @@ WITH cur AS MATERIALIZED (
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
       AND t."shop" = $3
-      AND t."weight" is not null AND
-      t."lane" <> $4 AND
-      t."weight" < $5
+      AND t."weight" is not null
+      AND t."lane" <> $4
+      AND t."weight" < $5
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))

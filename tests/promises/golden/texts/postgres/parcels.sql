@@ -12,9 +12,9 @@ WITH cur AS MATERIALIZED (
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
       AND t."shop" = $3
-      AND t."weight" is not null AND
-      t."lane" <> $4 AND
-      t."weight" < $5
+      AND t."weight" is not null
+      AND t."lane" <> $4
+      AND t."weight" < $5
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
@@ -54,9 +54,9 @@ WITH cur AS MATERIALIZED (
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= statement_timestamp() OR (t."claimed_until" > (SELECT statement_timestamp() + make_interval(secs => $1::float8) + make_interval(secs => $1::float8)) AND t."fence" > (SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= statement_timestamp())
       AND t."shop" = $2
-      AND t."weight" is not null AND
-      t."lane" <> $3 AND
-      t."weight" < $4
+      AND t."weight" is not null
+      AND t."lane" <> $3
+      AND t."weight" < $4
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
@@ -94,12 +94,12 @@ WITH cur AS MATERIALIZED (
          + CASE WHEN (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint))) THEN 0 ELSE 2 END
          + CASE WHEN (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz) THEN 0 ELSE 4 END
          + CASE WHEN COALESCE(t."tries", 0) < 4 THEN 0 ELSE 8 END
-         + CASE WHEN NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
-      (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
-      (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number")))) THEN 0 ELSE 16 END
          + CASE WHEN t."weight" is not null THEN 0 ELSE 32 END
          + CASE WHEN t."lane" <> $3 THEN 0 ELSE 64 END
-         + CASE WHEN t."weight" < $4 THEN 0 ELSE 128 END AS rp_unmet, t."claimed_by" AS rp_holder
+         + CASE WHEN t."weight" < $4 THEN 0 ELSE 128 END
+         + CASE WHEN NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
+      (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
+      (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number")))) THEN 0 ELSE 16 END AS rp_unmet, t."claimed_by" AS rp_holder
     FROM "shop"."parcels" AS t
     WHERE t."shop" = $5 AND
       t."depot" = $6 AND
@@ -515,9 +515,9 @@ WITH cur AS MATERIALIZED (
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
       AND t."shop" = $3
-      AND t."weight" is not null AND
-      t."lane" <> $4 AND
-      t."weight" < $5
+      AND t."weight" is not null
+      AND t."lane" <> $4
+      AND t."weight" < $5
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))
@@ -556,9 +556,9 @@ WITH cur AS MATERIALIZED (
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= $1::timestamptz OR (t."claimed_until" > (SELECT $1::timestamptz + make_interval(secs => $2::float8) + make_interval(secs => $2::float8)) AND t."fence" > (SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint)))
       AND (t."rests_until" IS NULL OR t."rests_until" <= $1::timestamptz)
       AND t."shop" = $3
-      AND t."weight" is not null AND
-      t."lane" <> $4 AND
-      t."weight" < $5
+      AND t."weight" is not null
+      AND t."lane" <> $4
+      AND t."weight" < $5
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       (t."due" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number")))) AND
       (t."weight" IS NOT NULL OR NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NOT DISTINCT FROM t."due" AND (e."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))))

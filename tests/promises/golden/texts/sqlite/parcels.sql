@@ -6,9 +6,9 @@ WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
       AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
       AND t."shop" = ?
-      AND t."weight" is not null AND
-      t."lane" <> ? AND
-      t."weight" < ?
+      AND t."weight" is not null
+      AND t."lane" <> ?
+      AND t."weight" < ?
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NULL AND (t."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number"))) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS t."due" AND e."weight" IS NULL AND (t."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number")))
@@ -41,9 +41,9 @@ WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now') OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', 'now'), printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
       AND (t."rests_until" IS NULL OR t."rests_until" <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
       AND t."shop" = ?
-      AND t."weight" is not null AND
-      t."lane" <> ? AND
-      t."weight" < ?
+      AND t."weight" is not null
+      AND t."lane" <> ?
+      AND t."weight" < ?
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NULL AND (t."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number"))) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS t."due" AND e."weight" IS NULL AND (t."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number")))
@@ -74,12 +74,12 @@ SELECT t."stage", CASE WHEN t."stage" IN ('NEW', 'BUSY') THEN 0 ELSE 1 END
          + CASE WHEN (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000)) THEN 0 ELSE 2 END
          + CASE WHEN (t."rests_until" IS NULL OR t."rests_until" <= ?) THEN 0 ELSE 4 END
          + CASE WHEN COALESCE(t."tries", 0) < 4 THEN 0 ELSE 8 END
-         + CASE WHEN NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
-      NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NULL AND (t."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number"))) AND
-      NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS t."due" AND e."weight" IS NULL AND (t."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))) THEN 0 ELSE 16 END
          + CASE WHEN t."weight" is not null THEN 0 ELSE 32 END
          + CASE WHEN t."lane" <> ? THEN 0 ELSE 64 END
-         + CASE WHEN t."weight" < ? THEN 0 ELSE 128 END, t."claimed_by", replace(replace(CAST(t."shop" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."depot" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."number" AS TEXT), '%', '%25'), ':', '%3A')
+         + CASE WHEN t."weight" < ? THEN 0 ELSE 128 END
+         + CASE WHEN NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
+      NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NULL AND (t."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number"))) AND
+      NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS t."due" AND e."weight" IS NULL AND (t."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number"))) THEN 0 ELSE 16 END, t."claimed_by", replace(replace(CAST(t."shop" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."depot" AS TEXT), '%', '%25'), ':', '%3A') || ':' || replace(replace(CAST(t."number" AS TEXT), '%', '%25'), ':', '%3A')
 FROM "shop"."parcels" AS t
 WHERE t."shop" = ? AND
       t."depot" = ? AND
@@ -341,9 +341,9 @@ WHERE t."stage" IN ('NEW', 'BUSY')
       AND (t."claimed_until" IS NULL OR t."claimed_until" <= ? OR (t."claimed_until" > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:%M:%f', ?, printf('%+.3f seconds', ?)), printf('%+.3f seconds', ?)) AND t."fence" > CAST((julianday(?) - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000))
       AND (t."rests_until" IS NULL OR t."rests_until" <= ?)
       AND t."shop" = ?
-      AND t."weight" is not null AND
-      t."lane" <> ? AND
-      t."weight" < ?
+      AND t."weight" is not null
+      AND t."lane" <> ?
+      AND t."weight" < ?
       AND NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND (e."due", e."weight", e."depot", e."number") < (t."due", t."weight", t."depot", t."number")) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS NULL AND (t."due" IS NOT NULL OR (e."weight", e."depot", e."number") < (t."weight", t."depot", t."number"))) AND
       NOT EXISTS (SELECT 1 FROM "shop"."parcels" AS e WHERE e."lane" = t."lane" AND e."stage" IN ('NEW', 'BUSY') AND e."shop" = t."shop" AND e."due" IS t."due" AND e."weight" IS NULL AND (t."weight" IS NOT NULL OR (e."depot", e."number") < (t."depot", t."number")))
