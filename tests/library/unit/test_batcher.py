@@ -94,7 +94,7 @@ async def test_what_a_turn_cannot_answer_is_asked_for_alone() -> None:
     assert doubling.calls == [[1, 101, 2], [101]]
 
 
-@pytest.mark.parametrize("numbers", [(1, -1), (-1, 1, 2, 3), (1, 2, 3, -1)], ids=str)
+@pytest.mark.parametrize("numbers", [(1, -1), (-1, 1, 2, 3), (1, 2, 3, -1), (-1, 2, -3, 4)], ids=str)
 async def test_one_that_fails_does_not_fail_its_neighbours(numbers: tuple[int, ...]) -> None:
     """Each of them asks once more, alone."""
     ends = await together(batcher(Doubling()), *numbers)
