@@ -208,11 +208,7 @@ def _moves_to(spec: Spec[Any], to: str | Move[Any]) -> tuple[list[Move[Any]], st
 
 
 def _conditions(
-    spec: Spec[Any],
-    row: Mapping[str, Any],
-    status: str,
-    moves: Sequence[Move[Any]],
-    hidden: Collection[str],
+    spec: Spec[Any], row: Mapping[str, Any], status: str, moves: Sequence[Move[Any]], hidden: Collection[str]
 ) -> Iterable[Condition]:
     known = status in spec.status_of
     if not known:

@@ -52,12 +52,7 @@ def redis_rule(*declarations: Declared, role: str, read_only: bool = False, swee
         lifecycle = thing if isinstance(thing, Spec) else getattr(thing, "lifecycle", None)
         if isinstance(lifecycle, Spec):
             channels += [f"&{_glob(index_key(claim))}" for claim in lifecycle.claims.values()]
-    commands = [
-        *_CONNECTS,
-        *_READS,
-        *(() if read_only else _WRITES),
-        *(_SWEEPS if sweep and not read_only else ()),
-    ]
+    commands = [*_CONNECTS, *_READS, *(() if read_only else _WRITES), *(_SWEEPS if sweep and not read_only else ())]
     words = [
         *("ACL", "SETUSER", role, "on", "resetkeys", "resetchannels", "-@all"),
         *dict.fromkeys(f"{'%R' if read_only else ''}~{key}" for key in keys),

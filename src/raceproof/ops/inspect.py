@@ -38,11 +38,7 @@ def texts_of(store: AnyStore, package: str, *shared: str) -> Texts:
 
 
 def statement(
-    store: AnyStore,
-    texts: Texts,
-    name: str,
-    slots: Mapping[str, str],
-    values: Mapping[str, Any] | None = None,
+    store: AnyStore, texts: Texts, name: str, slots: Mapping[str, str], values: Mapping[str, Any] | None = None
 ) -> Statement:
     """A statement of a tool with its values."""
     return texts.render(name, slots).bind(sql_of(store).bound(values or {}))

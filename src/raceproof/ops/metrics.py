@@ -30,10 +30,7 @@ OTHER = "other"
 COUNTERS = {
     "transitions": ("Decisions about moves, by what came of them", ("lifecycle", "move", "outcome")),
     "fenced_writes": ("Writes refused because the caller's fence was old", ("lifecycle", "move")),
-    "claims": (
-        "Claims, renewals and releases of rows, by what came of them",
-        ("lifecycle", "claim", "outcome"),
-    ),
+    "claims": ("Claims, renewals and releases of rows, by what came of them", ("lifecycle", "claim", "outcome")),
     "deliveries": ("Turns to deliver and their ends, by who asked", ("delivery", "path", "outcome")),
     "attempts_superseded": ("Attempts that were ended by the next one", ("lifecycle",)),
     "leader_changes": ("Leases that this process took over", ("lease",)),

@@ -19,10 +19,7 @@ from raceproof.ops.cli.output import print_rows, printable
 from raceproof.ops.cli.stores import open_store
 
 by_option = click.option(
-    "--by",
-    envvar="RACEPROOF_BY",
-    show_envvar=True,
-    help="Who does it, for the history.  [default: your login name]",
+    "--by", envvar="RACEPROOF_BY", show_envvar=True, help="Who does it, for the history.  [default: your login name]"
 )
 
 

@@ -43,12 +43,7 @@ class Line:
 
 
 def move_rows(
-    store: Store,
-    move: Move[Any],
-    keys: Sequence[Key],
-    columns: Mapping[str, Any],
-    by: str | None,
-    reason: str | None,
+    store: Store, move: Move[Any], keys: Sequence[Key], columns: Mapping[str, Any], by: str | None, reason: str | None
 ) -> Iterator[Line]:
     """Move the rows; stops after a batch whose end nobody knows."""
     if len(keys) == 1:

@@ -73,10 +73,7 @@ def key_options(command: Command) -> Command:
     """How keys are written."""
     for option in (
         click.option(
-            "--key-separator",
-            default=",",
-            show_default=True,
-            help="Between the columns of a key that has several.",
+            "--key-separator", default=",", show_default=True, help="Between the columns of a key that has several."
         ),
         click.option("--tenant", help="Whose rows, where the lifecycle has a tenant column."),
     ):
@@ -87,11 +84,7 @@ def key_options(command: Command) -> Command:
 def limit_option(number: int) -> Callable[[Command], Command]:
     """How many rows are looked at."""
     return click.option(
-        "--limit",
-        type=click.IntRange(1, 100_000),
-        default=number,
-        show_default=True,
-        help="How many at most.",
+        "--limit", type=click.IntRange(1, 100_000), default=number, show_default=True, help="How many at most."
     )
 
 

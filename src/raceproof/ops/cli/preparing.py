@@ -83,10 +83,7 @@ def column_parts(thing: Owned, dialect: Dialect, existing: Existing | None) -> I
             yield f"columns that {table} lacks", "\n".join(statements)
         own = [column for column in columns_of(thing) if column not in (*existing[table], *written_columns(thing))]
         if own:
-            yield (
-                f"columns of yours that {table} lacks; choose their types",
-                _commented(adding(thing, own, dialect)),
-            )
+            yield (f"columns of yours that {table} lacks; choose their types", _commented(adding(thing, own, dialect)))
     elif dialect == "postgres":
         if statements := missing_columns(thing, dialect):
             yield f"columns of {table}", "\n".join(statements)

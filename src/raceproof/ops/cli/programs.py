@@ -168,11 +168,7 @@ def _attempt_runs(attempts: Attempts, primitives: Programs) -> Iterator[tuple[Pr
     owner = f"<{attempts.owner}>"
     tenant = owner if spec.tenant == attempts.owner else f"<{spec.tenant}>" if spec.tenant else None
     request = start_request(attempts, owner, _named(spec.key), by="<by>", tenant=tenant)
-    answers: Answers = {
-        "attempt.insert": [("<key>",)],
-        "attempt.pointer": [None],
-        "attempt.start": ["started", ""],
-    }
+    answers: Answers = {"attempt.insert": [("<key>",)], "attempt.pointer": [None], "attempt.start": ["started", ""]}
     yield primitives.attempts.start(request), answers
     yield primitives.attempts.current(request), answers
     if attempts.ttl is not None:

@@ -123,31 +123,31 @@ def _arrow(arrow: Arrow) -> Iterator[str]:
 def _wire(wire: Wire, colour: int) -> Iterator[str]:
     heights = sorted(wire.leaving + wire.arriving)
     corner = min(_CORNER, (heights[-1] - heights[0]) / 2)
-    # how a line at each height turns into the lane: with a round corner where the lane ends, otherwise not at all
-    permits = dict.fromkeys(heights, 0.0)
-    permits |= {heights[0]: corner} if heights[0] < heights[1] else {}
-    permits |= {heights[-1]: -corner} if heights[-1] > heights[-2] else {}
+    # how a line at each height bends into the lane: with a round corner where the lane ends, otherwise not at all
+    bends = dict.fromkeys(heights, 0.0)
+    bends |= {heights[0]: corner} if heights[0] < heights[1] else {}
+    bends |= {heights[-1]: -corner} if heights[-1] > heights[-2] else {}
     back = -_HEAD if wire.end >= wire.lane else _HEAD
     yield f'<g class="wire-{colour}">'
     for height in wire.leaving:
-        yield turn(wire.start, wire.lane, height, permits[height])
+        yield _bend(wire.start, wire.lane, height, bends[height])
         if heights[0] < height < heights[-1]:
             yield f'<circle class="head" cx="{_number(wire.lane)}" cy="{_number(height)}" r="2.5"/>'
     for height in wire.arriving:
-        yield turn(wire.end + back, wire.lane, height, permits[height])
+        yield _bend(wire.end + back, wire.lane, height, bends[height])
         yield f'<path class="head" d="M{_point(wire.end, height)} l{_number(back)},-4 v8 z"/>'
-    top, bottom = heights[0] + permits[heights[0]], heights[-1] + permits[heights[-1]]
+    top, bottom = heights[0] + bends[heights[0]], heights[-1] + bends[heights[-1]]
     yield f'<path class="line" d="M{_point(wire.lane, top)} L{_point(wire.lane, bottom)}"/>'
     for move, height in zip(wire.moves, wire.arriving, strict=True):
         yield from _label(move, wire.label, height)
     yield "</g>"
 
 
-def turn(side: float, lane: float, height: float, corner: float) -> str:
+def _bend(side: float, lane: float, height: float, corner: float) -> str:
     """From the side of a box into the lane."""
     before = lane + (abs(corner) if side > lane else -abs(corner))
-    turn = f" Q{_point(lane, height)} {_point(lane, height + corner)}" if corner else ""
-    return f'<path class="line" d="M{_point(side, height)} L{_point(before, height)}{turn}"/>'
+    bend = f" Q{_point(lane, height)} {_point(lane, height + corner)}" if corner else ""
+    return f'<path class="line" d="M{_point(side, height)} L{_point(before, height)}{bend}"/>'
 
 
 def _label(move: Move[Any], x: float, y: float) -> Iterator[str]:

@@ -74,8 +74,7 @@ def _races(patient: Patient, specs: list[Spec[Any]]) -> Program[list[Race]]:
             if not (yield from patient.catalog.columns(table)):
                 continue  # for the doctor to tell
             text = patient.text(
-                "snapshot.races",
-                {"history": qualified(table), "visible": _visible(patient, specs, table)},
+                "snapshot.races", {"history": qualified(table), "visible": _visible(patient, specs, table)}
             )
             asked = {
                 "limit": patient.limit,
@@ -121,15 +120,6 @@ def _on_redis(patient: Patient, spec: Spec[Any]) -> Program[list[Race]]:
             pairs = fields.items() if isinstance(fields, dict) else zip(fields[::2], fields[1::2], strict=True)
             told = {text_of(field): text_of(value) for field, value in pairs}
             lifecycle, move, outcome, before, after, actor, reason, at = (told.get(one, "") for one in _FIELDS)
-            race = (
-                lifecycle,
-                name[len(start) :],
-                move,
-                outcome,
-                before or None,
-                after,
-                actor or None,
-                reason or None,
-            )
+            race = (lifecycle, name[len(start) :], move, outcome, before or None, after, actor or None, reason or None)
             found.append(Race(moment(at), *race))
     return found

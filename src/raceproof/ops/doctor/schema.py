@@ -96,11 +96,7 @@ def _repair(patient: Patient, spec: Spec[Any], one: Finding) -> Repair:
 
 def _adding_to_enum(spec: Spec[Any], status: str) -> str:
     """The catalog knows what the type of the column is called."""
-    slots = {
-        "relation": literal(qualified(spec.table)),
-        "column": literal(spec.column),
-        "label": literal(status),
-    }
+    slots = {"relation": literal(qualified(spec.table)), "column": literal(spec.column), "label": literal(status)}
     slots["tag"] = dollar_tag(*slots.values())
     return templates("raceproof.ops.doctor", "postgres.sql")["repair.enum"].prepare(slots, "dollar").text
 

@@ -33,12 +33,7 @@ from raceproof.store import AsyncStore, Store
 _CLAIMS = 1000
 _KEYS_OF_REDIS = 5000
 _WINDOW = 10
-_INBOX_TIMES = {
-    "received": "received_at",
-    "processing": "received_at",
-    "done": "ended_at",
-    "dead": "ended_at",
-}
+_INBOX_TIMES = {"received": "received_at", "processing": "received_at", "done": "ended_at", "dead": "ended_at"}
 
 Counted = tuple[int, bool, datetime | None]
 """How many rows, whether there are more, and since when the oldest is there."""

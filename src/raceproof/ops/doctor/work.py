@@ -36,13 +36,7 @@ def claims(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Program
     if not late:
         return []
     evidence = tuple(
-        {
-            "key": one.key,
-            "status": one.status,
-            "holder": one.holder,
-            "until": one.until,
-            "attempts": one.attempts,
-        }
+        {"key": one.key, "status": one.status, "holder": one.holder, "until": one.until, "attempts": one.attempts}
         for one in late[: patient.limit]
     )
     what = f"the leases of {str(claim)!r} are over and nobody claims the rows anew: does a worker run?"
@@ -116,12 +110,7 @@ def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Progra
     for _, holder, since, attempts, error, *parts in rows:
         key = tuple(parts)[-len(own) :]
         evidence.append(
-            {
-                "key": key if len(key) > 1 else key[0],
-                "holder": holder,
-                "error": error,
-                "attempts": attempts,
-            }
+            {"key": key if len(key) > 1 else key[0], "holder": holder, "error": error, "attempts": attempts}
             | {"since": None if since is None else moment(since)}
         )
     return uncertain(patient, subject, delivery, evidence)

@@ -9,13 +9,4 @@ from raceproof.ops.sweep.finding import overdue, spent_rows, unsearchable
 from raceproof.ops.sweep.spent import SpentRow
 from raceproof.ops.sweep.sweeping import Sweepable, SweepOptions, Swept, sweep
 
-__all__ = [
-    "SpentRow",
-    "SweepOptions",
-    "Sweepable",
-    "Swept",
-    "overdue",
-    "spent_rows",
-    "sweep",
-    "unsearchable",
-]
+__all__ = ["SpentRow", "SweepOptions", "Sweepable", "Swept", "overdue", "spent_rows", "sweep", "unsearchable"]

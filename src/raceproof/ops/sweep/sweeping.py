@@ -27,14 +27,7 @@ from raceproof.store import AsyncStore, Store
 T = TypeVar("T")
 Sweepable = type[Lifecycle[Any]] | Spec[Any] | Claimable[Any] | Attempts | Inbox
 Work = Literal[
-    "dead-lettered",
-    "stale, left",
-    "expired",
-    "expired, left",
-    "not looked at",
-    "forgotten",
-    "history",
-    "offered",
+    "dead-lettered", "stale, left", "expired", "expired, left", "not looked at", "forgotten", "history", "offered"
 ]
 Steps = Generator[Program[Any], Any, T]
 

@@ -87,9 +87,7 @@ def claims(look: Look) -> Page:
         for claim, one in held[:500]
     ]
     return Page(
-        ("claim", "key", "holder", "fence", "attempt", "lease"),
-        rows,
-        "Nobody holds a row: no worker is at work.",
+        ("claim", "key", "holder", "fence", "attempt", "lease"), rows, "Nobody holds a row: no worker is at work."
     )
 
 

@@ -31,10 +31,7 @@ class Watch:
     """The one thread that has the store: it opens it, looks when asked, and closes it."""
 
     def __init__(
-        self,
-        open_store: Callable[[], AbstractContextManager[Store]],
-        subjects: Sequence[Subject],
-        limit: int = 1000,
+        self, open_store: Callable[[], AbstractContextManager[Store]], subjects: Sequence[Subject], limit: int = 1000
     ) -> None:
         self._open = open_store
         self._subjects = subjects

@@ -43,10 +43,7 @@ class PostgresVerify:
         if relation is None:
             return [
                 Finding(
-                    "error",
-                    f"table {spec.table} does not exist",
-                    "",
-                    "create it, or mend table= in the declaration",
+                    "error", f"table {spec.table} does not exist", "", "create it, or mend table= in the declaration"
                 )
             ]
         columns = {name: type_ for name, type_, _ in (yield self._text("verify.columns").bind({"relation": relation}))}
@@ -67,12 +64,7 @@ class PostgresVerify:
         if labels and (missing := [status for status in spec.statuses if status not in labels]):
             adding = "; ".join(f"ALTER TYPE … ADD VALUE {literal(status)}" for status in missing)
             return [
-                Finding(
-                    "error",
-                    f"the enum of {spec.column} lacks {', '.join(missing)}",
-                    f"it has {labels}",
-                    adding,
-                )
+                Finding("error", f"the enum of {spec.column} lacks {', '.join(missing)}", f"it has {labels}", adding)
             ]
         strangers = [value for (value,) in (yield self._text("verify.strangers").bind({}))]
         if strangers:
@@ -189,12 +181,7 @@ class PostgresVerify:
 
 def _columns(spec: Spec[Any], columns: dict[str, str]) -> Iterator[Finding]:
     stamps = {stamp for one in spec.moves.values() for stamp in one.stamp}
-    wanted = {
-        *spec.key_columns,
-        spec.column,
-        *stamps,
-        *(column for one in spec.moves.values() for column in one.sets),
-    }
+    wanted = {*spec.key_columns, spec.column, *stamps, *(column for one in spec.moves.values() for column in one.sets)}
     wanted |= {column for column in (spec.revision, spec.fence) if column} | claim_columns(spec)
     missing = sorted(wanted - set(columns))
     if missing:

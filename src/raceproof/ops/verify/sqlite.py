@@ -43,10 +43,7 @@ class SqliteVerify:
         if not columns:
             return [
                 Finding(
-                    "error",
-                    f"table {spec.table} does not exist",
-                    "",
-                    "create it, or mend table= in the declaration",
+                    "error", f"table {spec.table} does not exist", "", "create it, or mend table= in the declaration"
                 )
             ]
         names = {name for name, _, _ in columns}

@@ -163,10 +163,7 @@ async def _applied(store: AsyncStore, plan: Plan, row: Planned) -> Result:
         return Result(row.parts, row.status, "error", type(error).__name__)
     if isinstance(answer, Refused) and (answer.revision != row.revision or text_of_status(answer.status) != row.status):
         return Result(
-            row.parts,
-            row.status,
-            "changed since",
-            f"it is at {text_of_status(answer.status)} now, and was left alone",
+            row.parts, row.status, "changed since", f"it is at {text_of_status(answer.status)} now, and was left alone"
         )
     return Result(row.parts, row.status, answer.outcome, str(answer))
 

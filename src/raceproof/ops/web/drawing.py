@@ -34,10 +34,7 @@ def diagram_style(spec: Spec[Any]) -> str:
 
 
 def diagram(
-    spec: Spec[Any],
-    counts: Mapping[str, Count],
-    moves: Mapping[str, tuple[str, str]],
-    links: Mapping[str, str],
+    spec: Spec[Any], counts: Mapping[str, Count], moves: Mapping[str, tuple[str, str]], links: Mapping[str, str]
 ) -> Markup:
     """The lifecycle with the number of rows on each status, and on each move its rate and how often it was refused."""
     root = ElementTree.fromstring(_drawn(spec))
@@ -77,9 +74,7 @@ def _put_count(group: ElementTree.Element, count: Count | None, link: str | None
         },
     )  # fmt: skip
     label = ElementTree.SubElement(
-        group,
-        f"{_SVG}text",
-        {"class": "count-text", "x": f"{x + width - room / 2 + 8:.1f}", "y": f"{y + 3.5:.1f}"},
+        group, f"{_SVG}text", {"class": "count-text", "x": f"{x + width - room / 2 + 8:.1f}", "y": f"{y + 3.5:.1f}"}
     )
     label.text = text
 
@@ -98,9 +93,7 @@ def _put_rate(group: ElementTree.Element, rate: str, refused: str) -> None:
         "height": f"{height + 7:.1f}",
     }
     below = ElementTree.SubElement(
-        group,
-        f"{_SVG}text",
-        {"class": "rate", "x": text.get("x", "0"), "y": f"{float(text.get('y', '0')) + 9:.1f}"},
+        group, f"{_SVG}text", {"class": "rate", "x": text.get("x", "0"), "y": f"{float(text.get('y', '0')) + 9:.1f}"}
     )
     for words, kind in ((rate, "made"), (refused, "refused")):
         if words:
@@ -139,9 +132,7 @@ def bands(found: Sequence[Band], span: timedelta, now: datetime) -> Markup:
         at = now - span * (1 - part / 4)
         place = {0: "start", 4: "end"}.get(part, "middle")
         tick = ElementTree.SubElement(
-            root,
-            f"{_SVG}text",
-            {"class": "tick", "x": f"{x:.0f}", "y": str(height - 6), "text-anchor": place},
+            root, f"{_SVG}text", {"class": "tick", "x": f"{x:.0f}", "y": str(height - 6), "text-anchor": place}
         )
         tick.text = f"{at.astimezone(UTC):%H:%M:%S}"
     return Markup(ElementTree.tostring(root, encoding="unicode"))

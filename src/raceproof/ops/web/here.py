@@ -124,10 +124,7 @@ class Here:
             return Told(None, problem(error))
 
     async def ask_shared(
-        self,
-        name: Hashable,
-        question: Callable[[AsyncStore, *Given], Program[T]],
-        *given: *Given,
+        self, name: Hashable, question: Callable[[AsyncStore, *Given], Program[T]], *given: *Given
     ) -> Told[T]:
         """The same where an answer of a moment ago will do."""
         source = self.board.source

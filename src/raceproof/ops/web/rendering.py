@@ -11,44 +11,9 @@ from raceproof.kernel.secrecy import redacted
 
 _LONGEST = 2000
 
-GOOD = {
-    "moved",
-    "claimed",
-    "started",
-    "delivered",
-    "done",
-    "won",
-    "released",
-    "held",
-    "granted",
-    "possible",
-    "active",
-}
-BAD = {
-    "refused",
-    "lost",
-    "uncertain",
-    "dead",
-    "error",
-    "stale",
-    "over",
-    "impossible",
-    "conflict",
-    "failed",
-    "overdue",
-}
-WARN = {
-    "already",
-    "sending",
-    "reserved",
-    "unknown",
-    "depends",
-    "taken",
-    "duplicate",
-    "asked",
-    "superseded",
-    "warning",
-}
+GOOD = {"moved", "claimed", "started", "delivered", "done", "won", "released", "held", "granted", "possible", "active"}
+BAD = {"refused", "lost", "uncertain", "dead", "error", "stale", "over", "impossible", "conflict", "failed", "overdue"}
+WARN = {"already", "sending", "reserved", "unknown", "depends", "taken", "duplicate", "asked", "superseded", "warning"}
 
 
 def problem(error: BaseException) -> str:
@@ -116,13 +81,6 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
-        "key": key_text,
-        "shown": shown,
-        "span": span,
-        "when": when,
-        "badge": badge,
-        "number": number,
-    }
+    made.filters |= {"key": key_text, "shown": shown, "span": span, "when": when, "badge": badge, "number": number}
     made.globals |= {"escape": escape}
     return made

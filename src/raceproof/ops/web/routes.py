@@ -7,18 +7,7 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from raceproof.ops.web.here import Here
-from raceproof.ops.web.pages import (
-    bulk,
-    changing,
-    doctor,
-    items,
-    ledger,
-    lifecycles,
-    overview,
-    plain,
-    sending,
-    work,
-)
+from raceproof.ops.web.pages import bulk, changing, doctor, items, ledger, lifecycles, overview, plain, sending, work
 
 
 class Rule(Enum):

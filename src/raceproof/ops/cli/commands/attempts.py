@@ -11,14 +11,7 @@ from raceproof.ops.cli.completing import complete_thing
 from raceproof.ops.cli.ends import ExitCode, Failure
 from raceproof.ops.cli.keys import key_of, written_key
 from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import (
-    app_option,
-    debug_option,
-    key_options,
-    limit_option,
-    output_option,
-    url_option,
-)
+from raceproof.ops.cli.options import app_option, debug_option, key_options, limit_option, output_option, url_option
 from raceproof.ops.cli.output import print_json, print_jsonl, print_lines, print_table
 from raceproof.ops.cli.stores import open_store
 from raceproof.ops.cli.things import find_thing, need_tenant

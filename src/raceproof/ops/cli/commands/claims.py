@@ -24,14 +24,7 @@ from raceproof.ops.cli.completing import complete_thing
 from raceproof.ops.cli.ends import ExitCode
 from raceproof.ops.cli.keys import parse_keys, written_key
 from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import (
-    app_option,
-    debug_option,
-    key_options,
-    limit_option,
-    output_option,
-    url_option,
-)
+from raceproof.ops.cli.options import app_option, debug_option, key_options, limit_option, output_option, url_option
 from raceproof.ops.cli.output import print_rows
 from raceproof.ops.cli.stores import look_at_each
 from raceproof.ops.cli.things import Target, find_thing, find_things, need_tenant

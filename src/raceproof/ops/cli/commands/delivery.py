@@ -22,14 +22,7 @@ from raceproof.ops.cli.ends import ExitCode
 from raceproof.ops.cli.keys import Key, parse_keys, written_key
 from raceproof.ops.cli.location import Location
 from raceproof.ops.cli.looking import delivery_state
-from raceproof.ops.cli.options import (
-    app_option,
-    debug_option,
-    key_options,
-    limit_option,
-    output_option,
-    url_option,
-)
+from raceproof.ops.cli.options import app_option, debug_option, key_options, limit_option, output_option, url_option
 from raceproof.ops.cli.output import print_rows
 from raceproof.ops.cli.stores import open_store
 from raceproof.ops.cli.things import find_only, find_thing, need_tenant
@@ -57,13 +50,7 @@ Exit code of --resolve: 0 if it is resolved, 3 if it is not uncertain, 4 if ther
 @key_options
 @click.option("--uncertain", is_flag=True, help="Only those whose end nobody knows.")
 @limit_option(100)
-@click.option(
-    "--resolve",
-    "keys",
-    metavar="KEY",
-    multiple=True,
-    help="You have looked: say how this one has ended.",
-)
+@click.option("--resolve", "keys", metavar="KEY", multiple=True, help="You have looked: say how this one has ended.")
 @click.option("--arrived/--not-arrived", "arrived", default=None, help="Whether it arrived, for --resolve.")
 @by_option
 @write_options

@@ -23,12 +23,7 @@ Examples:
 @click.argument("names", metavar="[LIFECYCLE]...", nargs=-1, shell_complete=complete_lifecycle)
 @app_option
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(_FORMATS)),
-    default="ascii",
-    show_default=True,
-    help="What to draw.",
+    "--format", "form", type=click.Choice(list(_FORMATS)), default="ascii", show_default=True, help="What to draw."
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
 @debug_option

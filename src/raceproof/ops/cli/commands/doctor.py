@@ -22,11 +22,7 @@ from raceproof.ops.doctor import Diagnosis, Problem, Repair, Subject, diagnose, 
 _KINDS = (Spec, Claimable, Delivery, Attempts, Lease, Inbox)
 _STYLES = {"warning": "yellow", "error": "bold red"}
 _MARKS = {"warning": "!", "error": "✗"}
-_PASTE = {
-    "postgres": "psql",
-    "sqlite": "sqlite3",
-    "redis": "redis-cli",
-}
+_PASTE = {"postgres": "psql", "sqlite": "sqlite3", "redis": "redis-cli"}
 
 
 @click.command(
@@ -113,10 +109,7 @@ def doctor(
 
 
 def _subjects(
-    context: click.Context,
-    targets: Sequence[Target[Any]],
-    apps: Sequence[str],
-    location: Location | None,
+    context: click.Context, targets: Sequence[Target[Any]], apps: Sequence[str], location: Location | None
 ) -> list[Subject]:
     """The targets, with the options that a repair has to repeat: those that were typed, but never a secret."""
 
@@ -131,9 +124,7 @@ def _subjects(
     named = typed("apps") or not apps
     return [
         Subject(
-            target.thing,
-            target.name,
-            " ".join(filter(None, (f"--app {shlex.quote(target.app)}" * named, options))),
+            target.thing, target.name, " ".join(filter(None, (f"--app {shlex.quote(target.app)}" * named, options)))
         )
         for target in targets
     ]
@@ -155,10 +146,7 @@ def _data(one: Problem) -> dict[str, Any]:
 def _print(found: Diagnosis, dialect: str, foreseen: bool = False) -> None:
     out = console()
     for one in found.problems:
-        out.print(
-            _one_line(f"{_MARKS[one.level]} {one.target}: {one.what}  [{one.check}]"),
-            style=_STYLES[one.level],
-        )
+        out.print(_one_line(f"{_MARKS[one.level]} {one.target}: {one.what}  [{one.check}]"), style=_STYLES[one.level])
         for number, row in enumerate(one.evidence):
             text = ", ".join(f"{name}={shown(value) or '-'}" for name, value in row.items())
             out.print(f"    {'evidence:' if number == 0 else '':<10}{_one_line(text)}", soft_wrap=True)

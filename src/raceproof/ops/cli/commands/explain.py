@@ -32,11 +32,7 @@ Exit code 0 if it can go there, is there already, or only the store can tell;
 @url_option
 @key_options
 @click.option(
-    "--to",
-    "status",
-    metavar="STATUS",
-    shell_complete=complete_status,
-    help="The status that the row should have.",
+    "--to", "status", metavar="STATUS", shell_complete=complete_status, help="The status that the row should have."
 )
 @click.option("--move", "move_name", metavar="MOVE", shell_complete=complete_move, help="Only by this move.")
 @output_option("table", "json", "jsonl", "ids")

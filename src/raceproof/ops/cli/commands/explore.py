@@ -54,9 +54,7 @@ def _limit_options(command: Any) -> Any:
         help=f"For each scenario. If that is too little, the verdict is inconclusive.  [default: {limits.seconds:g}]",
     )
     calm = click.option(
-        "--no-faults",
-        is_flag=True,
-        help="Only the order of the steps, and time: no fault but those that you ask for.",
+        "--no-faults", is_flag=True, help="Only the order of the steps, and time: no fault but those that you ask for."
     )
     command = seconds(calm(command))
     for name, said in reversed(_LIMITS.items()):

@@ -95,13 +95,7 @@ def inbox(
             found = [dict(zip(_EVENT, row, strict=True)) for row in store.inbox_events(box, "dead", limit)]
             for event in found:
                 event["received"] = moment(event["received"])
-            print_rows(
-                output,
-                _EVENT,
-                found,
-                _STYLES,
-                lambda row: key_separator.join((row["source"], row["event_id"])),
-            )
+            print_rows(output, _EVENT, found, _STYLES, lambda row: key_separator.join((row["source"], row["event_id"])))
             return
         counts = [
             {"status": status, "events": number, "oldest": None if oldest is None else moment(oldest)}

@@ -31,10 +31,7 @@ Exit code 7 if some leases could not be looked at."""
 @app_option
 @url_option
 @click.option(
-    "--table",
-    default=Lease("-").table,
-    show_default=True,
-    help="The table of a lease that is named directly.",
+    "--table", default=Lease("-").table, show_default=True, help="The table of a lease that is named directly."
 )
 @output_option("table", "json", "jsonl", "ids")
 @debug_option

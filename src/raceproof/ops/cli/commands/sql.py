@@ -11,14 +11,7 @@ from raceproof.kernel.redis import RedisDialect
 from raceproof.ops.cli.completing import complete_thing
 from raceproof.ops.cli.location import Location
 from raceproof.ops.cli.options import app_option, debug_option, url_option
-from raceproof.ops.cli.preparing import (
-    Existing,
-    Other,
-    dropped_parts,
-    existing_columns,
-    lifecycle_parts,
-    other_parts,
-)
+from raceproof.ops.cli.preparing import Existing, Other, dropped_parts, existing_columns, lifecycle_parts, other_parts
 from raceproof.ops.cli.programs import Asked, statements_for
 from raceproof.ops.cli.statements import Shown, statements_of
 from raceproof.ops.cli.stores import open_store
@@ -51,9 +44,7 @@ Examples:
 @click.option("--drop-guards", is_flag=True, help="Only what takes these triggers away again.")
 @click.option("--schedules", is_flag=True, help="Also the table of schedules, where no Schedules is declared.")
 @click.option(
-    "--missing",
-    is_flag=True,
-    help="Look at the database, and print only those columns that its tables lack.",
+    "--missing", is_flag=True, help="Look at the database, and print only those columns that its tables lack."
 )
 @click.option("--statements", is_flag=True, help="Also the finished statements of each call.")
 @debug_option
@@ -114,12 +105,7 @@ def _print(parts: Iterable[tuple[str, str]], printed: set[tuple[str, str]]) -> N
 
 
 def _parts(
-    spec: Spec[Any],
-    kind: str,
-    guards: bool,
-    drop_guards: bool,
-    statements: bool,
-    existing: Existing | None,
+    spec: Spec[Any], kind: str, guards: bool, drop_guards: bool, statements: bool, existing: Existing | None
 ) -> Iterator[tuple[str, str]]:
     """Titles and texts, in the order in which they are to be run."""
     if kind == "redis":

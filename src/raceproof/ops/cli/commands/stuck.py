@@ -15,14 +15,7 @@ from raceproof.ops.cli.completing import complete_thing
 from raceproof.ops.cli.ends import ExitCode
 from raceproof.ops.cli.keys import written_key
 from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import (
-    app_option,
-    debug_option,
-    key_options,
-    limit_option,
-    output_option,
-    url_option,
-)
+from raceproof.ops.cli.options import app_option, debug_option, key_options, limit_option, output_option, url_option
 from raceproof.ops.cli.output import print_rows, printable
 from raceproof.ops.cli.pasting import Pasting
 from raceproof.ops.cli.stores import look_at_each

@@ -52,11 +52,7 @@ Examples:
     help="Delete history that is older.  [default: none is deleted]",
 )
 @click.option(
-    "--batch",
-    type=click.IntRange(1, 100_000),
-    default=1000,
-    show_default=True,
-    help="So many rows in one step.",
+    "--batch", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="So many rows in one step."
 )
 @by_option
 @write_options

@@ -55,9 +55,7 @@ Exit code 6 if there are problems."""
 @app_option
 @url_option
 @click.option(
-    "--matrix",
-    is_flag=True,
-    help="Try every change of status against the guards, on rows that are never kept.",
+    "--matrix", is_flag=True, help="Try every change of status against the guards, on rows that are never kept."
 )
 @click.option(
     "--guards/--no-guards",

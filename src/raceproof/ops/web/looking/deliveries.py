@@ -151,11 +151,7 @@ def state_of(delivery: Delivery, since: Any, delivered: Any, state: str | None, 
 
 
 def _told(
-    delivery: Delivery,
-    unfinished: Sequence[Sent],
-    counted: Sequence[tuple[str, Any, int]],
-    exact: bool,
-    more: bool,
+    delivery: Delivery, unfinished: Sequence[Sent], counted: Sequence[tuple[str, Any, int]], exact: bool, more: bool
 ) -> Deliveries:
     """What was counted by state and holder; `exact`: an index found the unfinished ones; `more`: there are other rows."""
     numbers = Counter[str]()

@@ -82,11 +82,7 @@ def last(store: AsyncStore, table: str, lifecycles: Sequence[str]) -> Program[in
     """The number of the newest entry that may be seen: when it changes, something has happened."""
     if store.tenant is None:
         return (yield from _last(store, table))
-    slots = {
-        "table": qualified(table),
-        "names": literals(lifecycles),
-        "of_tenant": entry_of_tenant(store.tenant, "w"),
-    }
+    slots = {"table": qualified(table), "names": literals(lifecycles), "of_tenant": entry_of_tenant(store.tenant, "w")}
     values = {"window": WINDOW, "tenant_text": history_start(store.tenant)}
     ((found,),) = yield statement(store, "web.last_of_tenant", slots, values)
     return int(found or 0)

@@ -76,11 +76,7 @@ def paces(
     if now is None:
         ((clock,),) = yield statement(store, "web.clock", {})
         now = moment(clock)
-    slots = {
-        "table": qualified(table),
-        "names": literals(lifecycles),
-        "of_tenant": entry_of_tenant(store.tenant, "w"),
-    }
+    slots = {"table": qualified(table), "names": literals(lifecycles), "of_tenant": entry_of_tenant(store.tenant, "w")}
     reach = yield statement(store, "web.reach", slots, {"window": LOOKED_AT - 1})
     covered = max((now - moment(reach[0][0])).total_seconds(), _SHORTEST) if reach else HOUR
     minute, hour = min(MINUTE, covered), min(HOUR, covered)

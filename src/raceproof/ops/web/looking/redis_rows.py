@@ -43,9 +43,7 @@ def look(store: AsyncStore, table: str, fields: Sequence[str]) -> Program[Looked
             return Looked(list(found.items()), True)
     looked = _STEPS * _KEYS_IN_ONE_STEP
     return Looked(
-        list(found.items()),
-        False,
-        f"Redis has no index over hashes: a walk through {looked:,} of its keys met these",
+        list(found.items()), False, f"Redis has no index over hashes: a walk through {looked:,} of its keys met these"
     )
 
 

@@ -165,11 +165,7 @@ def timeline(spec: Spec[Any], history: Sequence[HistoryEntry]) -> list[Moment]:
     """The history, newest first; each that lost with the decision that stood in its way."""
     won = winners(history)
     return [
-        Moment(
-            entry,
-            won.get(place),
-            why_lost(spec, entry) if entry.outcome in ("refused", "lost", "already") else "",
-        )
+        Moment(entry, won.get(place), why_lost(spec, entry) if entry.outcome in ("refused", "lost", "already") else "")
         for place, entry in enumerate(history)
     ]
 

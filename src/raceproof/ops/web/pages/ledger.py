@@ -69,11 +69,4 @@ async def audit(here: Here) -> Response:
             lines, following = await book.page(before)
     except Exception as error:
         trouble = problem(error)
-    return here.page(
-        "audit.html",
-        lines=lines,
-        next=following,
-        trouble=trouble,
-        ddl=missing,
-        table=book.table,
-    )
+    return here.page("audit.html", lines=lines, next=following, trouble=trouble, ddl=missing, table=book.table)

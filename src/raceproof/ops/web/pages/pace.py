@@ -63,8 +63,7 @@ def _known(here: Here, spec: Spec[Any], kept: dict[str, Pace], trouble: str) -> 
     if any(name == spec.name for _, name, _, _ in here.board.feed.counts):
         counted = {
             seconds: Span(
-                seconds,
-                tallies(spec.name, ((*key, number) for key, number in recently.within(seconds).items())),
+                seconds, tallies(spec.name, ((*key, number) for key, number in recently.within(seconds).items()))
             )
             for seconds in (MINUTE, HOUR)
         }

@@ -36,11 +36,7 @@ async def delivery(here: Here) -> Response:
                 if delivered == one.name:
                     (won if outcome == "won" else asked)[by] += number
             found.append((name, one, told, won, asked))
-    return here.page(
-        "delivery.html",
-        found=found,
-        row_url=lambda one, parts: delivery_url(here, one, parts),
-    )
+    return here.page("delivery.html", found=found, row_url=lambda one, parts: delivery_url(here, one, parts))
 
 
 async def attempts(here: Here) -> Response:

@@ -17,11 +17,7 @@ from raceproof.ops.web.looking.inboxes import inbox as inbox_of
 from raceproof.ops.web.looking.rows import Count
 from raceproof.ops.web.rendering import key_text
 
-_THEN = {
-    "resend": "the next try sends again",
-    "probe": "the next try asks first",
-    "hold": "it is held for a person",
-}
+_THEN = {"resend": "the next try sends again", "probe": "the next try asks first", "hold": "it is held for a person"}
 
 
 @dataclass(frozen=True, slots=True)
