@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from raceproof.attempts import Attempts
+from raceproof.attempts.request import start_request
 from raceproof.declare.spec import Spec
+from raceproof.deliveries import Delivery
+from raceproof.deliveries.request import send_request
 from raceproof.kernel.dialect import SqlDialect, Texts
 from raceproof.kernel.errors import CallError
 from raceproof.kernel.redis import RedisDialect, key_of_member, text_of
-from raceproof.kernel.statement import Program, Statement
+from raceproof.kernel.statement import Program, Statement, reading
 from raceproof.programs import Programs
 from raceproof.store import AsyncStore, Store
 
@@ -91,3 +95,21 @@ def redis_clock(now: datetime | None = None) -> Program[float]:
 def fields_of(rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Replies of HMGET as texts."""
     return [[text_of(one) for one in row] for row in rows]
+
+
+# One row
+
+
+def delivery_state(store: AnyStore, delivery: Delivery, key: Any) -> Program[str | None]:
+    """The state of a delivery by the store's clock; None if there is no such row."""
+    request = send_request(delivery, key, tenant=store.tenant)
+    return (yield from reading(programs_of(store).deliveries.look(request)))
+
+
+def current_attempt(store: AnyStore, attempts: Attempts, owner: Any) -> Program[dict[str, Any] | None]:
+    """The active attempt of an owner."""
+    spec = attempts.lifecycle
+    tenant = owner if spec.tenant == attempts.owner else store.tenant
+    any_key = "-" if len(spec.key) == 1 else ("-",) * len(spec.key)
+    request = start_request(attempts, owner, any_key, tenant=tenant)
+    return (yield from reading(programs_of(store).attempts.current(request)))

@@ -185,7 +185,7 @@ def test_a_module_that_fails_when_it_is_imported_says_so(cli: Cli, scenarios: st
     Path("failing_scenarios.py").write_text("1 / 0\n", encoding="utf-8")
     ended = cli("failing_scenarios.py:x")
     assert ended.exit_code == 1
-    assert "failing_scenarios.py: importing it failed: ZeroDivisionError" in ended.stderr
+    assert "failing_scenarios.py: the import failed: ZeroDivisionError" in ended.stderr
 
 
 # one schedule

@@ -32,7 +32,7 @@ def test_an_unreachable_store_ends_with_5_and_its_password_is_never_shown(url: s
     for args in (["show", "Command", "c-1"], ["move", "Command", "ack", "c-1", "--yes"], ["verify"]):
         result = CliRunner().invoke(program, [*debug, *args, "--app", APP, "--url", url])
         assert result.exit_code == 5
-        assert "cannot be reached" in result.stderr
+        assert "cannot reach" in result.stderr
         assert "127.0.0.1:1" in result.stderr
         assert ("Traceback" in result.stderr) == bool(debug)
         assert "hunter" not in result.output
@@ -43,7 +43,7 @@ def test_a_url_that_cannot_be_read_is_not_repeated(cli: Cli, password: str) -> N
     """A password with a bare special character breaks the URL; the message says so without a piece of it."""
     result = cli("verify", "--app", APP, env={"DATABASE_URL": f"postgresql://ann:{password}@db:5432/shop"})
     assert result.exit_code == 2
-    assert "percent code" in result.stderr
+    assert "percent-encoded" in result.stderr
     assert "DATABASE_URL" in result.stderr
     assert "hunter" not in result.output
     assert "77" not in result.output
@@ -52,24 +52,24 @@ def test_a_url_that_cannot_be_read_is_not_repeated(cli: Cli, password: str) -> N
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgresql://db:99999/shop", "its port is no number from 0 to 65535"),
-        ("postgresql://ann:hunter2@db:x5432/shop", "its port is no number from 0 to 65535"),
-        ("redis://127.0.0.1:abc/0", "its port is no number from 0 to 65535"),
-        ("redis://[::1/0", "an IPv6 address stands in brackets"),
+        ("postgresql://db:99999/shop", "the port must be a number from 0 to 65535"),
+        ("postgresql://ann:hunter2@db:x5432/shop", "the port must be a number from 0 to 65535"),
+        ("redis://127.0.0.1:abc/0", "the port must be a number from 0 to 65535"),
+        ("redis://[::1/0", "an IPv6 address must be in brackets"),
     ],
 )
 def test_a_password_is_not_blamed_for_a_port(cli: Cli, url: str, said: str) -> None:
     """What is wrong is said without a piece of the URL."""
     result = cli("verify", "--app", APP, "--url", url)
-    assert (result.exit_code, said in result.stderr, "percent code" in result.stderr) == (2, True, False)
+    assert (result.exit_code, said in result.stderr, "percent-encoded" in result.stderr) == (2, True, False)
     assert not any(piece in result.output for piece in ("hunter", "99999", "abc", "x5432"))
 
 
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("redis://:hunter2@127.0.0.1:1/0?foo=bar", "its driver has no setting 'foo'"),
-        ("valkey://127.0.0.1:1/0?foo=bar", "its driver has no setting 'foo'"),
+        ("redis://:hunter2@127.0.0.1:1/0?foo=bar", "unknown setting 'foo'"),
+        ("valkey://127.0.0.1:1/0?foo=bar", "unknown setting 'foo'"),
         ("redis://127.0.0.1:1/0?socket_timeout=abc", "Invalid value for 'socket_timeout'"),
         ("postgresql://ann:hunter2@127.0.0.1:1/x?foo=bar", 'invalid URI query parameter: "foo"'),
     ],
@@ -85,7 +85,7 @@ def test_a_setting_that_the_driver_does_not_know_is_a_wrong_call(cli: Cli, url: 
 def test_what_is_no_url_is_not_repeated(cli: Cli) -> None:
     """A connection string in another form may hold a password too."""
     result = cli("verify", "--app", APP, env={"DATABASE_URL": "host=db user=ann password=hunter2 dbname=shop"})
-    assert (result.exit_code, "it is not a URL" in result.stderr) == (2, True)
+    assert (result.exit_code, "not a URL" in result.stderr) == (2, True)
     assert "hunter" not in result.output
 
 
@@ -101,7 +101,7 @@ def test_raceproof_url_comes_before_database_url(cli: Cli, sqlite_url: str) -> N
 def test_a_missing_file_is_not_created(cli: Cli, tmp_path: Path) -> None:
     """SQLite would make an empty database of a typing error; the command line does not."""
     result = cli("show", "--app", APP, "Command", "c-1", "--url", f"sqlite:///{tmp_path}/typo.db")
-    assert (result.exit_code, "there is no file" in result.stderr) == (5, True)
+    assert (result.exit_code, "no such file:" in result.stderr) == (5, True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -259,4 +259,4 @@ def test_a_connection_that_is_cut_while_looking_ends_with_5(
         proxy.cut_before_request(command)
         result = cli("show", "--app", APP, "Command", "c-1", "--url", proxy.through(url))
         assert (result.exit_code, proxy.cuts) == (5, 1)
-    assert "cannot be reached" in result.stderr
+    assert "cannot reach" in result.stderr

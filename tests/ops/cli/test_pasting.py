@@ -8,9 +8,9 @@ import pytest
 
 from raceproof import SendPermit, Store
 from raceproof.inbox import Arrival
-from raceproof.ops.cli.pasting import Pasting
-from raceproof.ops.cli.things import Target
-from raceproof.ops.doctor.pasting import separator_for
+from raceproof.ops.cli.apps import Target
+from raceproof.ops.cli.repairs import RepairCommands
+from raceproof.ops.doctor.quoting import separator_for
 from tests.ddl import script
 from tests.ops.cli.conftest import Cli
 from tests.ops.cli.fix_working import LONG_AGO, Place
@@ -114,7 +114,7 @@ def test_the_parts_of_a_key_come_apart_as_they_were(key: tuple[str, ...], wanted
 def test_names_are_quoted_for_a_shell() -> None:
     """A declaration in a file may be anywhere, and be named anything."""
     target = Target("my shop/all.toml", "Order's.work", Parcel.work)
-    command = Pasting("ann's").command("sweep", target, "--yes")
+    command = RepairCommands("ann's").command("sweep", target, "--yes")
     assert shlex.split(command) == [
         "raceproof", "sweep", "--app", "my shop/all.toml", "--tenant", "ann's", "Order's.work", "--yes",
     ]  # fmt: skip

@@ -205,7 +205,7 @@ def test_a_key_of_another_type_is_named_as_the_problem(cli: Cli, postgres_url: s
     result = cli("show", "--app", APP, "--url", postgres_url, "Ticket", "not-a-uuid")
     assert result.exit_code == 1
     assert 'invalid input syntax for type uuid: "not-a-uuid"' in result.stderr
-    assert "A value does not fit its column; a row of Ticket is found by id." in result.stderr
+    assert "A value does not fit its column; the key of Ticket is id." in result.stderr
     assert "verify" not in result.stderr
 
 

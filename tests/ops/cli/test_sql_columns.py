@@ -96,7 +96,7 @@ def test_a_table_that_does_not_exist_is_printed_whole(cli: Cli, sqlite_tables: s
 
 def test_missing_needs_a_database_of_the_same_kind(cli: Cli, sqlite_tables: str) -> None:
     """Columns of one database say nothing about another."""
-    assert "which store?" in cli("sql", "--app", APP, "--missing").stderr
+    assert "no store given" in cli("sql", "--app", APP, "--missing").stderr
     other = cli("sql", "--app", APP, "--missing", "--url", sqlite_tables, "--dialect", "postgres")
     assert (other.exit_code, "leave out --dialect" in other.stderr) == (2, True)
     redis = cli("sql", "--app", APP, "--missing", "--dialect", "redis")

@@ -34,7 +34,7 @@ def test_claims_tell_who_holds_what_and_mark_the_stale(cli: Cli, place: Place) -
     ]
     stale = cli("claims", *place.target, "Job", "--stale", "-o", "ids")
     assert (stale.exit_code, stale.stdout) == (0, "a\n")
-    assert "over" in cli("claims", *place.target).stdout
+    assert "expired" in cli("claims", *place.target).stdout
 
 
 def test_a_released_row_is_free_and_its_holder_is_refused(cli: Cli, place: Place) -> None:
@@ -218,7 +218,7 @@ def test_the_active_attempt_of_an_owner_is_shown_with_its_history(cli: Cli, plac
 def test_the_leader_is_told_with_its_epoch(cli: Cli, place: Place) -> None:
     """By the declared lease, by its name, and where nobody leads."""
     assert rows(cli, "leader", *place.target, "bot_lease")[0]["holder"] is None
-    assert "(nobody)" in cli("leader", *place.target).stdout
+    assert "(none)" in cli("leader", *place.target).stdout
     leading = place.db.acquire_lease(bot_lease, "ann")
     for args in (
         ("leader", *place.target),
@@ -279,28 +279,28 @@ def test_dead_events_can_be_revived_from_a_pipe(cli: Cli, sql_place: Place) -> N
             ["claims", "--app", WORKING, "Nothing"],
             "there is no claim 'Nothing'; there are Job.work, Line.work",
         ),
-        (["claims", "--app", "tests.ops.cli.declared"], "which store?"),
+        (["claims", "--app", "tests.ops.cli.declared"], "no store given"),
         (["claims", "--app", "tests.ops.cli.declared", "Job.work"], "tests.ops.cli.declared declares none"),
-        (["claims", "--app", "json"], "--app json: nothing is declared there"),
-        (["claims", "--app", WORKING, "--app", "json"], "--app json: nothing is declared there"),
-        (["claims", "--app", "json", "Job.work"], "--app json: nothing is declared there"),
-        (["stuck", "--app", "json"], "nothing is declared there"),
-        (["leader", "--app", "json"], "nothing is declared there"),
-        (["leader", "--app", "json", "bot"], "nothing is declared there"),
-        (["sweep", "--app", "json", "--yes"], "nothing is declared there"),
-        (["delivery", "--app", "json", "pictures"], "nothing is declared there"),
-        (["attempts", "--app", "json", "logins", "ann"], "nothing is declared there"),
-        (["inbox", "--app", "json"], "nothing is declared there"),
-        (["inbox", "--app", "json", "events"], "nothing is declared there"),
-        (["doctor", "--app", "json"], "nothing is declared there"),
-        (["sql", "--app", "json"], "nothing is declared there"),
+        (["claims", "--app", "json"], "--app json: no declarations found"),
+        (["claims", "--app", WORKING, "--app", "json"], "--app json: no declarations found"),
+        (["claims", "--app", "json", "Job.work"], "--app json: no declarations found"),
+        (["stuck", "--app", "json"], "no declarations found"),
+        (["leader", "--app", "json"], "no declarations found"),
+        (["leader", "--app", "json", "bot"], "no declarations found"),
+        (["sweep", "--app", "json", "--yes"], "no declarations found"),
+        (["delivery", "--app", "json", "pictures"], "no declarations found"),
+        (["attempts", "--app", "json", "logins", "ann"], "no declarations found"),
+        (["inbox", "--app", "json"], "no declarations found"),
+        (["inbox", "--app", "json", "events"], "no declarations found"),
+        (["doctor", "--app", "json"], "no declarations found"),
+        (["sql", "--app", "json"], "no declarations found"),
         (["claims", f"{WORKING}:pictures"], "is not claim"),
         (["claims", f"{WORKING}:nothing"], "has no 'nothing'; it has Job, Job.work"),
-        (["claims", "Job.work"], "which lifecycles?"),
+        (["claims", "Job.work"], "no declarations given"),
         (["delivery", "--app", WORKING, "logins"], "there is no delivery 'logins'; there are pictures"),
         (["attempts", "--app", WORKING, "pictures", "ann"], "there is no attempts 'pictures'"),
         (["inbox", "--app", WORKING, "Job"], "there is no inbox 'Job'; there are events"),
-        (["inbox", "--app", WORKING, "--revive", "tg", "--yes"], "has 2 columns, source,event_id"),
+        (["inbox", "--app", WORKING, "--revive", "tg", "--yes"], "must have 2 parts, source,event_id"),
         (["sweep", "--app", WORKING, "Job", "--url", "sqlite:///x"], "there is no terminal to ask on"),
     ],
 )
@@ -326,5 +326,5 @@ def test_of_several_deliveries_one_must_be_named(cli: Cli, tmp_path: Path, monke
     source = "\n".join(("from raceproof import Delivery, Lease", *declared))
     (tmp_path / "has_deliveries.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    assert "which delivery? Name one of one, two." in cli("delivery", "--app", "has_deliveries").stderr
+    assert "several delivery declarations: name one of one, two." in cli("delivery", "--app", "has_deliveries").stderr
     assert "has_deliveries:lease declares no delivery" in cli("delivery", "--app", "has_deliveries:lease").stderr

@@ -80,7 +80,7 @@ def test_declared_schedules_are_printed_by_their_name(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a lease or an inbox is; then the usual table is not wanted."""
-    source = "from raceproof.run import Schedules\nhourly = Schedules'shop_schedule'\n"
+    source = "from raceproof.run import Schedules\nhourly = Schedules('shop_schedule')\n"
     (tmp_path / "has_schedules.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     for args in ((), ("hourly",), ("--schedules",)):
@@ -92,7 +92,7 @@ def test_declared_schedules_are_printed_by_their_name(
 
 def test_the_index_of_a_claim_is_made_without_holding_up_writers() -> None:
     """On PostgreSQL; a serial claim wants a second one for the rows before."""
-    assert script(Job.work, dialect="postgres", only="indexes") == (
+    assert script(Job.work, dialect="postgres", only="indexes", concurrently=True) == (
         'CREATE INDEX CONCURRENTLY IF NOT EXISTS "work_jobs_work" ON "work_jobs" ("made_at")\n'
         "WHERE \"status\" IN ('QUEUED', 'RUNNING');"
     )

@@ -10,7 +10,7 @@ import pytest
 
 from raceproof import Attempts
 from raceproof.ops.sweep import SweepOptions
-from raceproof.ops.sweep.sweeping import Work
+from raceproof.ops.sweep.steps import Work
 from tools import generate_docs
 from tools.generate_docs import EXAMPLES, ROOT, fill, pages, parts
 

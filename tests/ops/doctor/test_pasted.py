@@ -12,7 +12,7 @@ import pytest
 from raceproof import Lifecycle, move
 from raceproof.declare import spec_of
 from raceproof.ops.doctor import diagnose
-from raceproof.ops.doctor.pasting import sqlite_constant
+from raceproof.ops.doctor.quoting import sqlite_constant
 from raceproof.testing import PostgresServer
 from tests.ddl import script
 from tests.ops.doctor.conftest import APP, Ill

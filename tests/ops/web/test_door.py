@@ -8,7 +8,7 @@ import pytest
 
 from raceproof.ops.web import Access, Dashboard, dashboard
 from raceproof.ops.web.guesses import IN_ALL, PER_CLIENT, WINDOW, Guesses
-from raceproof.ops.web.serving import impatient
+from raceproof.ops.web.server import impatient
 from raceproof.ops.web.sessions import Sessions
 from raceproof.ops.web.token import COOKIE, TokenAccess
 from tests.ops.web import shop

@@ -11,10 +11,10 @@ import pytest
 
 from raceproof.kernel.statement import Program, Statement, T
 from raceproof.ops.sweep import sweep
-from raceproof.ops.web.looking.deliveries import deliveries
-from raceproof.ops.web.looking.pace import HOUR, LOOKED_AT, MINUTE, paces
-from raceproof.ops.web.looking.rows import MOST
-from raceproof.ops.web.recently import Recently
+from raceproof.ops.web.queries.deliveries import deliveries
+from raceproof.ops.web.queries.rates import HOUR, LOOKED_AT, MINUTE, paces
+from raceproof.ops.web.queries.rows import MOST
+from raceproof.ops.web.recent_counts import Recently
 from tests.ops.web.fix_shop import Shop, postgres_shop, sqlite_shop, visitor
 from tests.ops.web.shop import Line, Order, logins, receipts
 

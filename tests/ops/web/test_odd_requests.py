@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from raceproof.ops.web.looking.texts import _MAKE, whole_number
+from raceproof.ops.web.queries.statements import _MAKE, whole_number
 from tests.ops.web.fix_shop import Shop, served, visitor
 
 ODD = [

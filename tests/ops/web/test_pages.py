@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from raceproof.ops.web.looking.rows import MOST, PAGE, Count
+from raceproof.ops.web.queries.rows import MOST, PAGE, Count
 from raceproof.ops.web.routes import ROUTES, Rule
 from tests.ops.web.fix_shop import CANARY, HOSTILE, Shop, happen, item, postgres_shop, sqlite_shop, visitor
 from tests.ops.web.shop import Order, receipts

@@ -11,7 +11,7 @@ import redis.asyncio
 from raceproof import AsyncStore, connect
 from raceproof.kernel.statement import Statement
 from raceproof.leases.request import LeaseRequest
-from raceproof.ops.web.redis_reading import ReadingRedis, Way
+from raceproof.ops.web.redis_reader import ReadingRedis, Way
 from raceproof.testing import ValkeyServer
 from tests.ops.web import shop
 from tests.ops.web.fix_shop import Shop, happen, item, visitor

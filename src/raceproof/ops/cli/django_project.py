@@ -5,7 +5,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from raceproof.ops.cli.ends import Failure
+from raceproof.ops.cli.exits import Failure
 
 _SETTINGS = "DJANGO_SETTINGS_MODULE"
 _DEBUG = "`raceproof --debug …` shows where."

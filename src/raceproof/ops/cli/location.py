@@ -1,4 +1,4 @@
-"""Where a store is: its URL, checked before it is used, and never shown with what is secret in it."""
+"""The URL of a store, checked before use and never shown with its secrets."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class Location:
 
     @property
     def secrets(self) -> set[str]:
-        """The texts that must not be shown, as they stand in the URL and as they are meant."""
+        """The texts that must not be shown, both percent-encoded and decoded."""
         parts = urlsplit(self.url)
         written = {parts.netloc.rpartition("@")[0].partition(":")[2]}
         written |= {value for name, value in parse_qsl(parts.query) if is_secret(name)}
@@ -42,31 +42,31 @@ class Location:
 
 
 def parse_location(text: str) -> Location:
-    """Read a URL; what is wrong with it is said without repeating it."""
+    """Parse a URL; error messages never repeat it."""
     before, slashes, _ = text.partition("://")
     # SQLAlchemy's way of naming a driver, postgresql+asyncpg, is common in DATABASE_URL
     scheme, plus, _ = before.partition("+")
     if not slashes or scheme not in SCHEMES:
-        what = f"the scheme {scheme!r} is not known" if slashes and scheme.isalnum() else "it is not a URL"
-        raise click.BadParameter(f"{what}; write sqlite:///file.db, postgresql://… or redis://…")
+        what = f"unknown scheme {scheme!r}" if slashes and scheme.isalnum() else "not a URL"
+        raise click.BadParameter(f"{what}; use sqlite:///file.db, postgresql://… or redis://…")
     if scheme != "sqlite" and (problem := _problem(text)):
-        raise click.BadParameter(f"it cannot be read; {problem}")
+        raise click.BadParameter(f"cannot be parsed; {problem}")
     return Location(text.replace(before, scheme, 1) if plus else text, SCHEMES[scheme])
 
 
 def _problem(text: str) -> str:
-    """What is wrong with a URL, without a piece of it; empty if nothing is."""
+    """What is wrong with a URL, without quoting it; empty if it is fine."""
     try:
         parts = urlsplit(text)
     except ValueError:
         parts = None
     if "@" in text and (parts is None or "@" not in parts.netloc):
-        return "a special character in a password is written in percent code, as in %40 for @"
+        return "special characters in a password must be percent-encoded, such as %40 for @"
     if parts is None:
-        return "an IPv6 address stands in brackets, as in [::1]"
+        return "an IPv6 address must be in brackets, such as [::1]"
     try:
         if "," not in parts.netloc:  # several hosts are for PostgreSQL's own library to read
             _ = parts.port
     except ValueError:
-        return "its port is no number from 0 to 65535"
+        return "the port must be a number from 0 to 65535"
     return ""

@@ -17,6 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from raceproof.kernel.shown import shown_moment
+from raceproof.ops.cli.keys import written_key
+from raceproof.ops.cli.options import Options
 
 _WIDE = 10_000
 
@@ -70,6 +72,32 @@ def print_rows(
             print_lines(map(ids, rows))
         case _ if rows:
             print_table(columns, ([row[column] for column in columns] for row in rows), styles)
+
+
+def print_keyed(
+    options: Options, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], styles: Mapping[str, str] = {}
+) -> None:
+    """The same for rows with a `key`, which a table and `-o ids` write as it can be given to another command."""
+
+    def written(row: Mapping[str, Any]) -> str:
+        return written_key(row["key"], options.key_separator)
+
+    if options.output == "table":
+        rows = [{**row, "key": written(row)} for row in rows]
+    print_rows(options.output, columns, rows, styles, written)
+
+
+def print_one(options: Options, data: Mapping[str, Any], key: Any, print_text: Callable[[], None]) -> None:
+    """One thing in the format that was asked for; `print_text` prints it for people."""
+    match options.output:
+        case "json":
+            print_json(data)
+        case "jsonl":
+            print_jsonl([data])
+        case "ids":
+            print_lines([written_key(key, options.key_separator)])
+        case _:
+            print_text()
 
 
 def shown(value: Any) -> str:

@@ -11,7 +11,7 @@ import click
 
 from raceproof import RaceproofError, __version__
 from raceproof.kernel.shown import did_you_mean
-from raceproof.ops.cli.ends import ExitCode, Failure, is_unwritable
+from raceproof.ops.cli.exits import ExitCode, Failure, is_unwritable
 from raceproof.ops.cli.options import Run, debug_option
 
 # name -> where its click command is

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from raceproof.ops.cli.target import import_app
+from raceproof.ops.cli.apps import import_app
 from raceproof.testing.explorer import Explored, explored
 
 

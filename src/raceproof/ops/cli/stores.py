@@ -1,4 +1,4 @@
-"""Opening the store of a command, and saying in words what it answered when it did not do what was asked."""
+"""Opening the store of a command, and turning errors of drivers into exit codes and messages."""
 
 import re
 import sqlite3
@@ -12,11 +12,11 @@ import click
 from raceproof import RaceproofError, Store, StoreUnavailable, bind, connect
 from raceproof.declare import Spec
 from raceproof.kernel.statement import AcknowledgementLost
-from raceproof.ops.cli.ends import ExitCode, Failure, is_unwritable
+from raceproof.ops.cli.apps import Target
+from raceproof.ops.cli.exits import ExitCode, Failure, is_unwritable
 from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import Run
+from raceproof.ops.cli.options import Options, Run
 from raceproof.ops.cli.output import printable
-from raceproof.ops.cli.things import Target
 
 T = TypeVar("T")
 
@@ -37,14 +37,13 @@ _DATA_EXCEPTION = "22"
 
 
 @contextmanager
-def open_store(location: Location | None, spec: Spec[Any] | None = None, tenant: str | None = None) -> Iterator[Store]:
-    """The store at a location, closed at the end; errors that are a part of life become a Failure."""
-    if location is None:
-        raise click.UsageError("which store? Say --url, or set RACEPROOF_URL or DATABASE_URL.")
-    if spec is not None and spec.tenant and tenant is None:
-        raise click.UsageError(f"{spec} has a tenant column {spec.tenant!r}: say whose rows with --tenant.")
+def open_store(options: Options, spec: Spec[Any] | None = None) -> Iterator[Store]:
+    """The store that the options name, closed at the end; errors to be expected become a Failure."""
+    location = need_location(options)
+    if spec is not None and spec.tenant and options.tenant is None:
+        raise click.UsageError(f"{spec} has a tenant column {spec.tenant!r}: name the tenant with --tenant.")
     try:
-        with _opened(location, tenant) as store:
+        with _opened(location, options.tenant) as store:
             yield store
     except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
         raise
@@ -54,29 +53,33 @@ def open_store(location: Location | None, spec: Spec[Any] | None = None, tenant:
         raise _failure(error, location, spec) from error
 
 
-def look_at_each(
-    location: Location | None,
-    tenant: str | None,
-    targets: Sequence[Target[Any]],
-    look: Callable[[Store, Target[Any]], Iterable[T]],
+def need_location(options: Options) -> Location:
+    """The location of the store; a usage error without one."""
+    if options.location is None:
+        raise click.UsageError("no store given: use --url, or set RACEPROOF_URL or DATABASE_URL.")
+    return options.location
+
+
+def read_each(
+    options: Options, targets: Sequence[Target[Any]], read: Callable[[Store, Target[Any]], Iterable[T]]
 ) -> tuple[list[T], ExitCode]:
-    """What each target tells; what one of them cannot tell is said, and the others are looked at all the same."""
+    """Read all targets; report those that could not be read, and go on with the others."""
     found: list[T] = []
     failures: list[Failure] = []
-    with open_store(location, None, tenant) as store:
+    with open_store(options) as store:
         for target in targets:
             try:
-                found += look(store, target)
+                found += read(store, target)
             except Exception as error:
-                failure = _failure(error, location)
+                failure = _failure(error, options.location)
                 if failure.code == ExitCode.UNREACHABLE:
                     raise failure from error
                 failures.append(Failure(f"{target.name}: {failure.message}", failure.code, failure.advice))
     if failures and len(failures) == len(targets):
         raise failures[0]
     run = click.get_current_context().ensure_object(Run)
-    told = [f"not looked at: {failure.message}" for failure in failures]
-    for line in (*told, *dict.fromkeys(failure.advice for failure in failures)):
+    unread = [f"could not be read: {failure.message}" for failure in failures]
+    for line in (*unread, *dict.fromkeys(failure.advice for failure in failures)):
         click.echo(printable(run.redacted(line)), err=True)
     return found, ExitCode.PARTLY if failures else ExitCode.OK
 
@@ -93,7 +96,7 @@ def _opened(location: Location, tenant: str | None) -> Iterator[Store]:
     # Not by `connect`: that would create a file which does not exist, and change the journal of one which does.
     if not location.path.is_file():
         raise Failure(
-            f"there is no file {location.path}",
+            f"no such file: {location.path}",
             ExitCode.UNREACHABLE,
             "sqlite:///name is relative to the current folder, sqlite:////name is absolute.",
         )
@@ -104,15 +107,15 @@ def _opened(location: Location, tenant: str | None) -> Iterator[Store]:
 
 
 def _connected(location: Location, tenant: str | None, settings: dict[str, Any]) -> Store:
-    """Open a store; a URL that its driver cannot use is a wrong call, whether or not there is a server."""
+    """Open a store; a URL that the driver rejects is a usage error, with or without a server."""
     try:
         return connect(location.url, tenant=tenant, **settings).open()
     except Exception as error:
         if isinstance(error, TypeError | ValueError) or _named(error, "ProgrammingError"):
             said = str(error).strip().splitlines()[0]
             if unknown := re.search(r"unexpected keyword argument ('\w+')", said):
-                said = f"its driver has no setting {unknown[1]}"
-            raise click.UsageError(f"the URL of the store cannot be used: {said}") from error
+                said = f"unknown setting {unknown[1]}"
+            raise click.UsageError(f"the driver rejects the URL of the store: {said}") from error
         raise
 
 
@@ -120,26 +123,26 @@ def _failure(error: Exception, location: Location | None, spec: Spec[Any] | None
     code, message = _meaning(error)
     advice = "\n".join(getattr(error, "__notes__", ()))
     if spec is not None and str(getattr(error, "sqlstate", "")).startswith(_DATA_EXCEPTION):
-        advice = f"A value does not fit its column; a row of {spec} is found by {', '.join(spec.key_columns)}."
+        advice = f"A value does not fit its column; the key of {spec} is {', '.join(spec.key_columns)}."
     if not advice and not isinstance(error, RaceproofError):
         advice = _advice(location, spec)
     if code == ExitCode.UNREACHABLE:
-        message, advice = f"the store at {location} cannot be reached: {message}", ""
+        message, advice = f"cannot reach the store at {location}: {message}", ""
     return Failure(message, code, advice)
 
 
 def _advice(location: Location | None, spec: Spec[Any] | None) -> str:
-    """What to do next; the tables of leases, inboxes and deliveries are for doctor to see, verify knows only lifecycles."""
+    """What to do next: verify knows lifecycles only, doctor also leases, inboxes and deliveries."""
     if spec is not None:
         return "`raceproof verify` compares the database with the declaration."
-    compares = "`raceproof doctor` compares the store with all that is declared"
+    compares = "`raceproof doctor` compares the store with the declarations"
     if location is not None and location.kind == "redis":
         return f"{compares}."
-    return f"{compares}, `raceproof sql` prints what has to be created."
+    return f"{compares}, `raceproof sql` prints the missing DDL."
 
 
 def _meaning(error: Exception) -> tuple[ExitCode, str]:
-    """An error of ours or of a driver: the exit code, and what it says in one line."""
+    """The exit code for an error of the library or a driver, and its message in one line."""
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     driver = type(error).__module__.partition(".")[0]
     if isinstance(error, AcknowledgementLost):

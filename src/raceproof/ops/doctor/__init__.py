@@ -6,6 +6,6 @@ without a problem in the rows that were looked at has none elsewhere; `Checked.n
 
 from raceproof.ops.doctor.diagnose import adiagnose, diagnose
 from raceproof.ops.doctor.finding import Checked, Diagnosis, Problem, Repair, Subject
-from raceproof.ops.doctor.fixing import afix, fix
+from raceproof.ops.doctor.fix import afix, fix
 
 __all__ = ["Checked", "Diagnosis", "Problem", "Repair", "Subject", "adiagnose", "afix", "diagnose", "fix"]

@@ -14,6 +14,7 @@ from typing import Any
 from django.apps import apps
 from django.core import checks
 from django.db import connections
+from django.db.models.sql import Query
 
 from raceproof.declare.spec import Spec
 from raceproof.drivers.bind import bind
@@ -45,23 +46,28 @@ def register_checks(*things: Thing, ignore: Iterable[str] = ()) -> None:
 
 def _of_models(things: Sequence[Thing]) -> Callable[..., Found]:
     def check_models(app_configs: Any, **_: Any) -> Found:
-        models = {model._meta.db_table: model for model in apps.get_models()}
+        models = {_options(model).db_table: model for model in apps.get_models()}
         wanted = None if app_configs is None else {config.label for config in app_configs}
         found: Found = []
         for subject in subjects_of(things):
             model = models.get(subject.thing.table) if isinstance(subject.thing, Spec) else None
-            if model is not None and (wanted is None or model._meta.app_label in wanted):
+            if model is not None and (wanted is None or _options(model).app_label in wanted):
                 found += _compared(subject.thing, model)
         return found
 
     return check_models
 
 
+def _options(model: Any) -> Any:
+    """What Django knows of a model: its table, label and fields."""
+    return Query(model).get_meta()
+
+
 def _compared(thing: Any, model: Any) -> Iterator[checks.CheckMessage]:
-    fields = {field.column: field for field in model._meta.concrete_fields}
+    fields = {field.column: field for field in _options(model).concrete_fields}
     if missing := [column for column in columns_of(thing) if column not in fields]:
         yield checks.Error(
-            f"{model._meta.label} lacks {', '.join(missing)}, which {thing} declares",
+            f"{_options(model).label} lacks {', '.join(missing)}, which {thing} declares",
             hint="Add the fields, or mend the declaration.",
             obj=model,
             id="raceproof.E001",
@@ -73,7 +79,7 @@ def _compared(thing: Any, model: Any) -> Iterator[checks.CheckMessage]:
     if chosen != declared:
         odd = ", ".join(sorted(chosen ^ declared))
         yield checks.Warning(
-            f"the choices of {model._meta.label}.{field.name} are not the statuses of {thing}: {odd}",
+            f"the choices of {_options(model).label}.{field.name} are not the statuses of {thing}: {odd}",
             hint="Make both from one enum.",
             obj=model,
             id="raceproof.W002",

@@ -11,7 +11,7 @@ from raceproof.declare.spec import Claimable, Spec
 from raceproof.deliveries import Delivery
 from raceproof.inbox import Inbox
 from raceproof.leases import Lease
-from raceproof.ops.doctor.pasting import shell_word
+from raceproof.ops.doctor.quoting import shell_word
 
 Thing = type[Lifecycle[Any]] | Spec[Any] | Claimable[Any] | Delivery | Attempts | Lease | Inbox
 Level = Literal["warning", "error"]

@@ -22,7 +22,7 @@ from raceproof.ops.doctor.patient import Patient
 from raceproof.ops.doctor.walk import Found, walk
 from raceproof.ops.inspect import searchable
 from raceproof.ops.sweep.spent import SpentRow, SpentSearch
-from raceproof.ops.sweep.sweeping import Sweep
+from raceproof.ops.sweep.steps import Sweep
 
 _FOR_EVER = -1
 _ROWS_AT_ONCE = 500

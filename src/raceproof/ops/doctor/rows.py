@@ -11,8 +11,8 @@ from raceproof.kernel.quoting import identifier, literal, qualified
 from raceproof.kernel.statement import Program, templates
 from raceproof.kernel.tenants import row_of_tenant
 from raceproof.ops.doctor.finding import Problem, Repair, Subject, command, sql
-from raceproof.ops.doctor.pasting import sqlite_constant
 from raceproof.ops.doctor.patient import Patient
+from raceproof.ops.doctor.quoting import sqlite_constant
 from raceproof.ops.doctor.work import as_argument
 from raceproof.ops.verify import has_index, no_index
 from raceproof.schema.guards import drop_statements, guard_name, guard_statements, override_table

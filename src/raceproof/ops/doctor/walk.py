@@ -8,7 +8,7 @@ from raceproof.kernel.statement import Program, Statement, source
 from raceproof.ops.doctor.patient import Patient
 from raceproof.ops.inspect import scan_keys, searchable
 
-LOOK = source("raceproof.ops.doctor", "look.lua")
+LOOK = source("raceproof.ops.doctor", "rows.lua")
 _KEYS_IN_ONE_SCAN = 1000
 
 

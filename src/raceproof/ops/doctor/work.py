@@ -13,13 +13,13 @@ from raceproof.inbox import Inbox
 from raceproof.kernel.moment import moment
 from raceproof.kernel.statement import Program
 from raceproof.ops.doctor.finding import Problem, Repair, Row, Subject, advice, command
-from raceproof.ops.doctor.pasting import key_words
 from raceproof.ops.doctor.patient import Patient
+from raceproof.ops.doctor.quoting import key_words
 from raceproof.ops.sweep import SpentRow, overdue, spent_rows
 
 _INDEXED = 1000
 _WHY = "doctor: the lease is over"
-_THEN = {"resend": "; the next try sends again", "probe": "; the next try asks first", "hold": ""}
+NEXT_TRY = {"resend": "; the next try sends again", "probe": "; the next try asks first", "hold": ""}
 
 
 def claims(patient: Patient, subject: Subject, claim: Claimable[Any]) -> Program[list[Problem]]:
@@ -120,7 +120,7 @@ def uncertain(patient: Patient, subject: Subject, delivery: Delivery, rows: list
     """The problem of such deliveries: somebody has to look whether they arrived."""
     if not rows:
         return []
-    what = f"nobody knows whether these arrived{_THEN[delivery.policy]}"
+    what = f"nobody knows whether these arrived{NEXT_TRY[delivery.policy]}"
     level: Any = "error" if delivery.policy == "hold" else "warning"
     shown = tuple(rows[: patient.limit])
     lines = ["# look at the receiver first, and remove the # from the line that is true"]

@@ -5,8 +5,8 @@ again. Rows whose lease is over are counted and left: the next claim takes them 
 Not promised: that nothing is left, for rows keep coming while it runs.
 """
 
-from raceproof.ops.sweep.finding import overdue, spent_rows, unsearchable
+from raceproof.ops.sweep.search import overdue, spent_rows, unsearchable
 from raceproof.ops.sweep.spent import SpentRow
-from raceproof.ops.sweep.sweeping import Sweepable, SweepOptions, Swept, sweep
+from raceproof.ops.sweep.steps import Sweepable, SweepOptions, Swept, sweep
 
 __all__ = ["SpentRow", "SweepOptions", "Sweepable", "Swept", "overdue", "spent_rows", "sweep", "unsearchable"]

@@ -1,10 +1,10 @@
 """Does the database still fit the declaration? And do the guards in it allow exactly the declared moves?"""
 
+from raceproof.ops.verify.api import try_matrix, verify
 from raceproof.ops.verify.catalog import Catalog
 from raceproof.ops.verify.finding import Finding, Trial
 from raceproof.ops.verify.programs import Beside
-from raceproof.ops.verify.things import has_index, no_index, table_findings, table_repairs
-from raceproof.ops.verify.verifying import try_matrix, verify
+from raceproof.ops.verify.tables import has_index, no_index, table_findings, table_repairs
 
 __all__ = [
     "Beside",

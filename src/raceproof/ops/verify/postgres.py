@@ -15,8 +15,8 @@ from raceproof.ops.verify.claims import (
     timed_columns,
     timed_fences,
 )
+from raceproof.ops.verify.column_types import number_findings, time_findings
 from raceproof.ops.verify.finding import Finding, Trial, all_changes, no_guards
-from raceproof.ops.verify.kinds import number_findings, time_findings
 from raceproof.schema.guards import function_body, function_name, guard_name
 from raceproof.schema.needed import adding
 from raceproof.schema.tables import history_columns

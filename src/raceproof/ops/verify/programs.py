@@ -14,7 +14,7 @@ from raceproof.ops.verify.catalog import Catalog
 from raceproof.ops.verify.finding import Finding, Trial, no_table
 from raceproof.ops.verify.postgres import PostgresVerify
 from raceproof.ops.verify.sqlite import SqliteVerify
-from raceproof.ops.verify.things import owner_findings, table_findings
+from raceproof.ops.verify.tables import owner_findings, table_findings
 
 Beside = Delivery | Attempts | Lease | Inbox
 """What is declared beside lifecycles."""

@@ -16,17 +16,17 @@ from raceproof.kernel.statement import Program
 from raceproof.ops.web.access import NOBODY, Access, Authorize, Gate
 from raceproof.ops.web.audit import Audit
 from raceproof.ops.web.bulk import Plans
-from raceproof.ops.web.declared import Declared, catalog, for_one_tenant
-from raceproof.ops.web.here import Board, Here
+from raceproof.ops.web.catalog import Declared, catalog, for_one_tenant
+from raceproof.ops.web.filters import environment, problem
 from raceproof.ops.web.links import Link
 from raceproof.ops.web.live import Feed, Pages
-from raceproof.ops.web.looking.leases import Leader, Watch, leaders
-from raceproof.ops.web.looking.ledger import last
 from raceproof.ops.web.notices import Notices
-from raceproof.ops.web.rendering import environment, problem
+from raceproof.ops.web.queries.leases import Leader, Watch, leaders
+from raceproof.ops.web.queries.ledger import last
 from raceproof.ops.web.routes import ROUTES, Entry, Rule
 from raceproof.ops.web.source import Source
 from raceproof.ops.web.token import TokenAccess
+from raceproof.ops.web.visit import Board, Here
 from raceproof.store import AsyncStore
 
 HEADERS = {

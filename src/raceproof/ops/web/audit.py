@@ -17,7 +17,7 @@ from raceproof.kernel.redis import text_of
 from raceproof.kernel.statement import Program, Statement, templates
 from raceproof.ops.inspect import sql_of
 from raceproof.ops.verify import Catalog
-from raceproof.ops.web.looking.texts import statement
+from raceproof.ops.web.queries.statements import statement
 from raceproof.ops.web.source import Source
 from raceproof.store import AsyncStore
 

@@ -17,7 +17,7 @@ from raceproof.declare.spec import Move, Spec
 from raceproof.declare.statuses import text_of_status
 from raceproof.moves.answers import Refused
 from raceproof.ops.explain import explain
-from raceproof.ops.web.looking.texts import user_key
+from raceproof.ops.web.queries.statements import user_key
 from raceproof.store import AsyncStore
 
 MOST_ROWS = 1_000

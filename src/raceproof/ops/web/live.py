@@ -18,9 +18,9 @@ from raceproof.kernel import events
 from raceproof.kernel.events import Event
 from raceproof.leases import LeaseGranted
 from raceproof.moves.answers import Refused
-from raceproof.ops.web.declared import Catalog
-from raceproof.ops.web.looking.leases import Watch
-from raceproof.ops.web.recently import Recently
+from raceproof.ops.web.catalog import Catalog
+from raceproof.ops.web.queries.leases import Watch
+from raceproof.ops.web.recent_counts import Recently
 
 _KEPT = 1000
 _MOST_PAGES = 100

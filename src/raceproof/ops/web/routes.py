@@ -6,8 +6,19 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from raceproof.ops.web.here import Here
-from raceproof.ops.web.pages import bulk, changing, doctor, items, ledger, lifecycles, overview, plain, sending, work
+from raceproof.ops.web.pages import (
+    assets,
+    bulk,
+    changes,
+    doctor,
+    items,
+    ledger,
+    lifecycles,
+    overview,
+    primitives,
+    stuck,
+)
+from raceproof.ops.web.visit import Here
 
 
 class Rule(Enum):
@@ -30,29 +41,29 @@ class Entry(NamedTuple):
 
 
 ROUTES = (
-    Entry("GET", "/static/{file}", "static", Rule.OPEN, plain.static),
-    Entry("POST", "/login", "login", Rule.OPEN, plain.login),
-    Entry("POST", "/logout", "logout", Rule.OPEN, plain.logout),
-    Entry("GET", "/live", "live", Rule.LOOK, plain.live),
+    Entry("GET", "/static/{file}", "static", Rule.OPEN, assets.static),
+    Entry("POST", "/login", "login", Rule.OPEN, assets.login),
+    Entry("POST", "/logout", "logout", Rule.OPEN, assets.logout),
+    Entry("GET", "/live", "live", Rule.LOOK, assets.live),
     Entry("GET", "/", "overview", Rule.LOOK, overview.overview),
     Entry("GET", "/find", "find", Rule.LOOK, overview.find),
     Entry("GET", "/lifecycle", "lifecycle", Rule.LOOK, lifecycles.lifecycle),
     Entry("GET", "/item", "item", Rule.LOOK, items.item),
-    Entry("GET", "/claims", "claims", Rule.LOOK, work.claims),
-    Entry("GET", "/stuck", "stuck", Rule.LOOK, work.stuck),
-    Entry("GET", "/delivery", "delivery", Rule.LOOK, sending.delivery),
-    Entry("GET", "/attempts", "attempts", Rule.LOOK, sending.attempts),
-    Entry("GET", "/leader", "leader", Rule.LOOK, sending.leader),
-    Entry("GET", "/inbox", "inbox", Rule.LOOK, sending.inbox),
+    Entry("GET", "/claims", "claims", Rule.LOOK, stuck.claims),
+    Entry("GET", "/stuck", "stuck", Rule.LOOK, stuck.stuck),
+    Entry("GET", "/delivery", "delivery", Rule.LOOK, primitives.delivery),
+    Entry("GET", "/attempts", "attempts", Rule.LOOK, primitives.attempts),
+    Entry("GET", "/leader", "leader", Rule.LOOK, primitives.leader),
+    Entry("GET", "/inbox", "inbox", Rule.LOOK, primitives.inbox),
     Entry("GET", "/races", "races", Rule.LOOK, ledger.races),
     Entry("GET", "/audit", "audit", Rule.LOOK, ledger.audit),
     Entry("GET", "/doctor", "doctor", Rule.LOOK, doctor.doctor),
     Entry("GET", "/bulk", "bulk", Rule.LOOK, bulk.bulk),
     Entry("GET", "/bulk/{plan}", "plan", Rule.LOOK, bulk.plan),
-    Entry("POST", "/do/move", "move", Rule.CHANGE, changing.move),
-    Entry("POST", "/do/release", "release", Rule.CHANGE, changing.release),
-    Entry("POST", "/do/resolve", "resolve", Rule.CHANGE, changing.resolve),
-    Entry("POST", "/do/revive", "revive", Rule.CHANGE, changing.revive),
-    Entry("POST", "/do/plan", "freeze", Rule.CHANGE, changing.plan),
-    Entry("POST", "/do/apply", "apply", Rule.CHANGE, changing.apply),
+    Entry("POST", "/do/move", "move", Rule.CHANGE, changes.move),
+    Entry("POST", "/do/release", "release", Rule.CHANGE, changes.release),
+    Entry("POST", "/do/resolve", "resolve", Rule.CHANGE, changes.resolve),
+    Entry("POST", "/do/revive", "revive", Rule.CHANGE, changes.revive),
+    Entry("POST", "/do/plan", "freeze", Rule.CHANGE, changes.plan),
+    Entry("POST", "/do/apply", "apply", Rule.CHANGE, changes.apply),
 )

@@ -53,7 +53,7 @@ class Source:
             store = await self.store()
             if store.dialect != "redis":
                 return store
-            from raceproof.ops.web.redis_reading import ReadingRedis
+            from raceproof.ops.web.redis_reader import ReadingRedis
 
             self._reader = AsyncStore(ReadingRedis(store.driver), store.tenant)
         return self._reader

@@ -1,5 +1,6 @@
-"""`raceproof delivery`: what is under way or uncertain, and saying how an uncertain one has ended."""
+"""`raceproof delivery`: unfinished and uncertain deliveries, and recording how an uncertain one ended."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -7,25 +8,15 @@ import click
 from raceproof import Delivery, DeliveryRecorded, Missing, SendRefused, Store
 from raceproof.deliveries import DeliveryState
 from raceproof.kernel.shown import shown_key
-from raceproof.ops.cli.changes import (
-    Change,
-    by_option,
-    change_each,
-    confirm,
-    login_name,
-    rows_of,
-    show_changes,
-    write_options,
-)
-from raceproof.ops.cli.completing import complete_thing
-from raceproof.ops.cli.ends import ExitCode
-from raceproof.ops.cli.keys import Key, parse_keys, written_key
-from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.looking import delivery_state
-from raceproof.ops.cli.options import app_option, debug_option, key_options, limit_option, output_option, url_option
-from raceproof.ops.cli.output import print_rows
+from raceproof.ops.cli.changes import Change, change_rows, confirm, rows_of
+from raceproof.ops.cli.exits import ExitCode
+from raceproof.ops.cli.keys import Key, parse_keys
+from raceproof.ops.cli.options import Options, shared_options
+from raceproof.ops.cli.output import print_keyed
+from raceproof.ops.cli.shell_completion import complete_target
 from raceproof.ops.cli.stores import open_store
-from raceproof.ops.cli.things import find_only, find_thing, need_tenant
+from raceproof.ops.cli.targets import find_only, find_target, need_tenant
+from raceproof.ops.inspect import delivery_state
 
 _COLUMNS = ("key", "state", "holder", "since", "attempts", "error")
 _STYLES = {"uncertain": "bold red", "sending": "yellow", "delivered": "green", "failed": "yellow"}
@@ -44,102 +35,82 @@ Examples:
 Exit code of --resolve: 0 if it is resolved, 3 if it is not uncertain, 4 if there is no such row,
 7 if some of several are resolved and some are not."""
 )
-@click.argument("name", metavar="[TARGET]", required=False, shell_complete=complete_thing(Delivery))
-@app_option
-@url_option
-@key_options
-@click.option("--uncertain", is_flag=True, help="Only those whose end nobody knows.")
-@limit_option(100)
-@click.option("--resolve", "keys", metavar="KEY", multiple=True, help="You have looked: say how this one has ended.")
-@click.option("--arrived/--not-arrived", "arrived", default=None, help="Whether it arrived, for --resolve.")
-@by_option
-@write_options
-@output_option("table", "json", "jsonl", "ids")
-@debug_option
+@click.argument("name", metavar="[TARGET]", required=False, shell_complete=complete_target(Delivery))
+@shared_options("app", "url", "keys", "by", "write", limit=100, output=("table", "json", "jsonl", "ids"))
+@click.option("--uncertain", is_flag=True, help="Only deliveries whose outcome is unknown.")
+@click.option("--resolve", "keys", metavar="KEY", multiple=True, help="Record how this delivery ended, after checking.")
+@click.option("--arrived/--not-arrived", "arrived", default=None, help="For --resolve: whether it arrived.")
 @click.pass_context
 def delivery(
     context: click.Context,
+    options: Options,
     name: str | None,
-    apps: tuple[str, ...],
-    location: Location | None,
-    tenant: str | None,
-    key_separator: str,
     uncertain: bool,
-    limit: int,
     keys: tuple[str, ...],
     arrived: bool | None,
-    by: str | None,
-    dry_run: bool,
-    yes: bool,
-    output: str,
 ) -> None:
-    """List unfinished deliveries, or resolve one.
+    """List unfinished deliveries, or resolve uncertain ones.
 
-    Those that are under way or uncertain, the oldest first. TARGET is a Delivery that a module declares; it can be left
-    out if there is only one. Redis cannot be searched for them; there, resolve one by its key. A --resolve of - reads keys
-    from stdin, one on a line.
+    Lists deliveries in progress and uncertain ones, oldest first. TARGET is a Delivery declared in a module; it can be
+    omitted if there is only one. Redis cannot be searched for deliveries; there, resolve one by its key. --resolve - reads
+    keys from stdin, one per line.
     """
-    target = find_only(apps, Delivery) if name is None else find_thing(apps, name, Delivery)
-    need_tenant(target.thing, tenant)
+    target = find_only(options.apps, Delivery) if name is None else find_target(options.apps, name, Delivery)
+    need_tenant(target.thing, options.tenant)
     if bool(keys) != (arrived is not None):
-        raise click.UsageError("say both: --resolve KEY, and --arrived or --not-arrived.")
+        raise click.UsageError("--resolve KEY goes together with --arrived or --not-arrived.")
     if arrived is not None:
-        wanted = parse_keys(target.thing, keys, key_separator)
-        if not (dry_run or yes):
-            word = "arrived" if arrived else "not arrived"
-            confirm(f"Mark {target.name} of {rows_of(wanted, key_separator)} as {word} in {location}?")
-        who, ended = by or login_name(), arrived
+        wanted = parse_keys(target.thing, keys, options.key_separator)
+        word = "arrived" if arrived else "not arrived"
+        rows = rows_of(wanted, options.key_separator)
+        confirm(options, f"Mark {target.name} of {rows} as {word} in {options.location}?")
+        resolve = _preview if options.dry_run else _resolved
 
-        def change(store: Store, key: Key) -> Change:
-            if dry_run:
-                return _foreseen(store, target.thing, key, ended)
-            return _resolved(store, target.thing, key, ended, who)
+        def change(store: Store) -> Iterator[Change]:
+            return (resolve(store, target.thing, key, arrived, options.actor) for key in wanted)
 
-        show = show_changes(output, ("key", "outcome"), _STYLES, key_separator)
-        context.exit(change_each(location, tenant, wanted, change, show))
-    with open_store(location, None, tenant) as store:
-        found = store.deliveries(target.thing, limit, uncertain=uncertain)
-    rows: list[dict[str, Any]] = [{column: getattr(one, column) for column in _COLUMNS} for one in found]
-    if output == "table":
-        rows = [{**row, "key": written_key(row["key"], key_separator)} for row in rows]
-    print_rows(output, _COLUMNS, rows, _STYLES, lambda row: written_key(row["key"], key_separator))
-    if not rows:
-        click.echo("nothing is under way" if not uncertain else "nothing is uncertain", err=True)
+        context.exit(change_rows(options, wanted, change, ("key", "outcome"), _STYLES))
+    with open_store(options) as store:
+        found = store.deliveries(target.thing, options.limit, uncertain=uncertain)
+    listed: list[dict[str, Any]] = [{column: getattr(one, column) for column in _COLUMNS} for one in found]
+    print_keyed(options, _COLUMNS, listed, _STYLES)
+    if not listed:
+        click.echo("no delivery is uncertain" if uncertain else "no delivery is in progress", err=True)
 
 
-def _resolved(store: Store, asked: Delivery, key: Key, arrived: bool, by: str) -> Change:
-    answer = store.resolve(asked, key, arrived=arrived, by=by)
+def _resolved(store: Store, declared: Delivery, key: Key, arrived: bool, by: str) -> Change:
+    answer = store.resolve(declared, key, arrived=arrived, by=by)
     match answer:
-        case DeliveryRecorded():
-            return Change(key, answer.outcome, "", ExitCode.OK, {})
         case Missing():
-            return _missing(asked, key)
+            return _missing(declared, key)
         case SendRefused(state=state):
-            return _nothing_to_resolve(asked, key, state, arrived, answer.outcome)
+            return _not_uncertain(declared, key, state, arrived, answer.outcome)
+        case DeliveryRecorded():
+            return Change(key, answer.outcome, ExitCode.OK)
         case _:
-            return Change(key, answer.outcome, str(answer), ExitCode.REFUSED, {})
+            return Change(key, answer.outcome, ExitCode.REFUSED, str(answer))
 
 
-def _foreseen(store: Store, asked: Delivery, key: Key, arrived: bool) -> Change:
-    state = delivery_state(store, asked, key)
+def _preview(store: Store, declared: Delivery, key: Key, arrived: bool, _: str) -> Change:
+    state = store.run(delivery_state(store, declared, key))
     if state is None:
-        return _missing(asked, key)
+        return _missing(declared, key)
     if state == DeliveryState.UNCERTAIN:
-        return Change(key, f"would be {_end(arrived)}", "", ExitCode.OK, {})
-    return _nothing_to_resolve(asked, key, state, arrived, "would be refused")
+        return Change(key, f"would be {_end(arrived)}", ExitCode.OK)
+    return _not_uncertain(declared, key, state, arrived, "would be refused")
 
 
-def _nothing_to_resolve(asked: Delivery, key: Key, state: str, arrived: bool, outcome: str) -> Change:
-    if state == _end(arrived):  # somebody has said so already
-        return Change(key, state, "", ExitCode.OK, {})
-    message = f"{asked} of {shown_key(key)} is {state}, not uncertain: there is nothing to resolve"
-    return Change(key, outcome, message, ExitCode.REFUSED, {})
+def _not_uncertain(declared: Delivery, key: Key, state: str, arrived: bool, outcome: str) -> Change:
+    if state == _end(arrived):  # resolved the same way before
+        return Change(key, state, ExitCode.OK)
+    message = f"{declared} of {shown_key(key)} is {state}, not uncertain: there is nothing to resolve"
+    return Change(key, outcome, ExitCode.REFUSED, message)
 
 
 def _end(arrived: bool) -> DeliveryState:
     return DeliveryState.DELIVERED if arrived else DeliveryState.FAILED
 
 
-def _missing(asked: Delivery, key: Key) -> Change:
-    message = f"{asked} of {shown_key(key)}: there is no such row in {asked.table}"
-    return Change(key, "missing", message, ExitCode.NOT_FOUND, {})
+def _missing(declared: Delivery, key: Key) -> Change:
+    message = f"{declared} of {shown_key(key)}: no such row in {declared.table}"
+    return Change(key, "missing", ExitCode.NOT_FOUND, message)

@@ -1,4 +1,4 @@
-"""`raceproof doctor`: what is wrong with a store, with the rows that show it, and what repairs it."""
+"""`raceproof doctor`: problems of a store, with evidence and repairs."""
 
 import shlex
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from click.core import ParameterSource
 
 from raceproof import Attempts, Delivery, Inbox, Lease
 from raceproof.declare import Claimable, Spec
-from raceproof.ops.cli.changes import by_option, confirm, login_name, write_options
-from raceproof.ops.cli.completing import complete_thing
-from raceproof.ops.cli.ends import ExitCode
-from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import app_option, debug_option, limit_option, output_option, url_option
+from raceproof.ops.cli.apps import Target
+from raceproof.ops.cli.changes import confirm
+from raceproof.ops.cli.exits import ExitCode
+from raceproof.ops.cli.options import Options, shared_options
 from raceproof.ops.cli.output import console, print_json, print_jsonl, printable, shown
+from raceproof.ops.cli.shell_completion import complete_target
 from raceproof.ops.cli.stores import open_store
-from raceproof.ops.cli.things import Target, find_things
+from raceproof.ops.cli.targets import find_targets
 from raceproof.ops.doctor import Diagnosis, Problem, Repair, Subject, diagnose, fix
 
 _KINDS = (Spec, Claimable, Delivery, Attempts, Lease, Inbox)
@@ -39,92 +39,71 @@ ttl, clock, pooler, and stuck (stuck.claim, stuck.delivery, stuck.attempt, stuck
 \b
 Exit code 6 if there are problems, with --fix if some are left."""
 )
-@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(*_KINDS))
-@app_option
-@url_option
-@click.option("--tenant", help="Whose rows, where a lifecycle has a tenant column.")
-@click.option("--fix", "fixing", is_flag=True, help="Do the repairs that are safe, and look again.")
-@click.option("--ignore", metavar="CHECK", multiple=True, help="Leave a check out. May be given several times.")
-@limit_option(20)
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_target(*_KINDS))
+@shared_options("app", "url", "tenant", "by", "write", limit=20, output=("table", "json", "jsonl"))
+@click.option("--fix", "fixing", is_flag=True, help="Apply the safe repairs, and check again.")
+@click.option("--ignore", metavar="CHECK", multiple=True, help="Skip a check. Repeatable.")
 @click.option(
     "--rows",
     type=click.IntRange(1),
     default=50_000,
     show_default=True,
-    help="So many rows at each end of a table, where no index leads to the bad ones.",
+    help="Rows to scan at each end of a table that has no index for the check.",
 )
-@by_option
-@write_options
-@output_option("table", "json", "jsonl")
-@debug_option
 @click.pass_context
 def doctor(
-    context: click.Context,
-    names: tuple[str, ...],
-    apps: tuple[str, ...],
-    location: Location | None,
-    tenant: str | None,
-    fixing: bool,
-    ignore: tuple[str, ...],
-    limit: int,
-    rows: int,
-    by: str | None,
-    dry_run: bool,
-    yes: bool,
-    output: str,
+    context: click.Context, options: Options, names: tuple[str, ...], fixing: bool, ignore: tuple[str, ...], rows: int
 ) -> None:
-    """Find what is wrong, and say what repairs it.
+    """Find problems, and print what repairs them.
 
-    Looked for are work that is stuck, statuses that are not declared, owners with several active attempts, missing
-    indexes and times to live, guards that are missing or switched off, a schema that has drifted, a clock that is wrong,
-    a pooler in front, and settings of the server with which a promise does not hold. Each problem comes with the rows
-    that show it and with a repair to paste: into psql, sqlite3, redis-cli or a shell. Nothing is written without --fix,
-    and then only what is safe. TARGET is anything declared; without one, all of it. Rows are looked at a bounded number
-    of, whatever the size of a table.
+    Checks for stuck work, undeclared statuses, owners with several active attempts, missing indexes and times to live,
+    missing or disabled guards, schema drift, a wrong clock, a pooler in front of the server, and server settings that
+    void a promise. Each problem comes with evidence and with a repair to paste into psql, sqlite3, redis-cli or a shell.
+    Nothing is written without --fix, and then only safe repairs. TARGET is anything declared; without one, everything.
+    The number of rows read is bounded, whatever the size of a table.
     """
-    subjects = _subjects(context, find_things(apps, names, *_KINDS), apps, location)
-    with open_store(location, None, tenant) as store:
-        found = diagnose(store, *subjects, limit=limit, rows=rows, ignore=ignore)
+    subjects = _subjects(context, options, find_targets(options.apps, names, *_KINDS))
+    with open_store(options) as store:
+        found = diagnose(store, *subjects, limit=options.limit, rows=rows, ignore=ignore)
         done: list[Problem] = []
         if fixing:
             safe = [one for one in found.problems if one.repair and one.repair.safe]
-            if safe and not (dry_run or yes):
+            if safe and not (options.dry_run or options.yes):
                 _print(found, store.dialect)
-                confirm(f"Do the {len(safe)} repairs that are safe in {location}?")
-            if safe and not dry_run:
-                done = fix(store, safe, by or login_name())
-                found = diagnose(store, *subjects, limit=limit, rows=rows, ignore=ignore)
+                confirm(options, f"Apply the {len(safe)} safe repairs in {options.location}?")
+            if safe and not options.dry_run:
+                done = fix(store, safe, options.actor)
+                found = diagnose(store, *subjects, limit=options.limit, rows=rows, ignore=ignore)
         dialect = store.dialect
-    match output:
+    match options.output:
         case "json":
             print_json({"problems": [_data(one) for one in found.problems], "checked": found.checked}
                        | {"fixed": [_data(one) for one in done]})  # fmt: skip
         case "jsonl":
             print_jsonl(_data(one) for one in found.problems)
         case _:
-            _print(found, dialect, fixing and dry_run)
+            _print(found, dialect, fixing and options.dry_run)
     _summary(found, done)
     if found.problems:
         context.exit(ExitCode.PROBLEMS)
 
 
-def _subjects(
-    context: click.Context, targets: Sequence[Target[Any]], apps: Sequence[str], location: Location | None
-) -> list[Subject]:
-    """The targets, with the options that a repair has to repeat: those that were typed, but never a secret."""
+def _subjects(context: click.Context, options: Options, targets: Sequence[Target[Any]]) -> list[Subject]:
+    """The targets, with the options that a repair must repeat: those typed on the command line, never a secret."""
 
     def typed(name: str) -> bool:
         return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
     more = []
+    location = options.location
     if location and typed("location"):
         secret = location.secrets or "?" in location.url
         more = ["--url", "$RACEPROOF_URL" if secret else location.url]
-    options = " ".join(f'"{word}"' if word.startswith("$") else shlex.quote(word) for word in more)
-    named = typed("apps") or not apps
+    repeated = " ".join(f'"{word}"' if word.startswith("$") else shlex.quote(word) for word in more)
+    named = typed("apps") or not options.apps
     return [
         Subject(
-            target.thing, target.name, " ".join(filter(None, (f"--app {shlex.quote(target.app)}" * named, options)))
+            target.thing, target.name, " ".join(filter(None, (f"--app {shlex.quote(target.app)}" * named, repeated)))
         )
         for target in targets
     ]
@@ -155,32 +134,32 @@ def _print(found: Diagnosis, dialect: str, foreseen: bool = False) -> None:
         if one.repair:
             where = {"sql": f" ({_PASTE[dialect]})", "redis": f" ({_PASTE[dialect]})"}.get(one.repair.way, "")
             safe = ", safe" if one.repair.safe else ""
-            would = " — --fix would do it" if foreseen and one.repair.safe else ""
+            would = " — --fix would apply it" if foreseen and one.repair.safe else ""
             out.print(f"    repair{where}{safe}{would}:", style="dim")
             _print_repair(one.repair)
         out.print()
 
 
 def _one_line(text: str) -> str:
-    """Evidence stays on its line: a value of a row must not be able to print a repair of its own."""
+    """Evidence on one line, so that a value of a row cannot look like a repair."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _print_repair(repair: Repair) -> None:
-    """Exactly what has to be pasted, or nothing; SQL without an indentation, which would become part of a quoted text."""
+    """Exactly what is to be pasted, or nothing; SQL is not indented, because the spaces would become part of quoted text."""
     if printable(repair.text) != repair.text:
-        click.echo("      It contains characters that a terminal would change; take it from the output of -o json.")
+        click.echo("      It contains characters that a terminal would change; copy it from -o json.")
         return
     for line in repair.text.split("\n"):
         click.echo(line if repair.way == "sql" else f"      {line}")
 
 
 def _summary(found: Diagnosis, done: Sequence[Problem]) -> None:
-    """What was looked at, for people; what was left out is said, so that silence means health."""
+    """The checks that ran, for people; skipped ones are named, so that silence means health."""
     for one in done:
         click.echo(printable(f"repaired: {one.target}: {one.what}"), err=True)
     notes = [
-        f"{check.check} of {check.target}: {'left out' if check.skipped else 'looked at'}: {check.note}"
+        f"{check.check} of {check.target}: {'skipped' if check.skipped else 'checked'}: {check.note}"
         for check in found.checked
         if check.note
     ]

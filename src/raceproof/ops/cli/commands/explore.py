@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from raceproof import RaceproofError
-from raceproof.ops.cli.ends import Failure
-from raceproof.ops.cli.options import debug_option, output_option
+from raceproof.ops.cli.exits import Failure
+from raceproof.ops.cli.options import Options, shared_options
 from raceproof.ops.cli.output import plain_data
 from raceproof.ops.cli.scenarios import Target, find_scenarios
 from raceproof.testing.explorer import Explorer, Verdict, World
@@ -37,11 +37,11 @@ class End(IntEnum):
 
 
 _LIMITS = {
-    "deviations": "How far from the undisturbed run: switches, faults and jumps in time.",
-    "crashes": "How many deaths of a process in one run.",
-    "lost": "How many lost acknowledgements: it is done, and the answer never comes.",
-    "errors": "How many operations that fail, with nothing done.",
-    "cancels": "How many cancellations, as by a timeout or a shutdown.",
+    "deviations": "Deviations from the undisturbed run: switches, faults and jumps in time.",
+    "crashes": "Process crashes per run.",
+    "lost": "Lost acknowledgements per run: the operation succeeds, and its answer is lost.",
+    "errors": "Failed operations per run, with nothing written.",
+    "cancels": "Cancellations per run, as by a timeout or a shutdown.",
 }
 
 
@@ -51,10 +51,10 @@ def _limit_options(command: Any) -> Any:
         "--seconds",
         metavar="SECONDS",
         type=click.FloatRange(0, min_open=True),
-        help=f"For each scenario. If that is too little, the verdict is inconclusive.  [default: {limits.seconds:g}]",
+        help=f"Time limit per scenario; when it is reached, the verdict is inconclusive.  [default: {limits.seconds:g}]",
     )
     calm = click.option(
-        "--no-faults", is_flag=True, help="Only the order of the steps, and time: no fault but those that you ask for."
+        "--no-faults", is_flag=True, help="Vary only the order of steps and time: inject no faults but those given."
     )
     command = seconds(calm(command))
     for name, said in reversed(_LIMITS.items()):
@@ -83,8 +83,7 @@ Exit codes: 0 passed, 1 a schedule fails, 3 inconclusive, 2 usage."""
 )
 @click.argument("targets", metavar="MODULE[:SCENARIO]...", nargs=-1, required=True)
 @_limit_options
-@click.option("--replay", metavar="SCHEDULE", help="Run this one schedule, and show what happens in it.")
-@output_option("table", "json", "mermaid", "html")
+@click.option("--replay", metavar="SCHEDULE", help="Run this one schedule, and show its steps.")
 @click.option("--output-file", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file, not to stdout.")
 @click.option(
     "--as-test",
@@ -92,14 +91,14 @@ Exit codes: 0 passed, 1 a schedule fails, 3 inconclusive, 2 usage."""
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the failing schedule, or the replayed one, as a test for pytest.",
 )
-@debug_option
+@shared_options(output=("table", "json", "mermaid", "html"))
 @click.pass_context
 def explore(
     context: click.Context,
+    options: Options,
     /,
     targets: tuple[str, ...],
     replay: str | None,
-    output: str,
     output_file: Path | None,
     test_file: Path | None,
     no_faults: bool,
@@ -107,26 +106,26 @@ def explore(
 ) -> None:
     """Look for a schedule that breaks what must hold.
 
-    A scenario declares a few processes, what they do outside of the store, and what must hold. Every order of their
-    steps is tried, every crash, every lost answer, up to the limits; on SQLite in memory, in virtual time. What comes of
-    it is the smallest schedule that fails, as a table, or a certificate of what was tried. MODULE is a module or a .py
-    file, and without :SCENARIO all scenarios in it are meant.
+    A scenario declares a few processes, what they do outside the store, and what must hold. Every order of their steps,
+    every crash and every lost answer is tried up to the limits, on SQLite in memory and in virtual time. The result is the
+    smallest failing schedule, as a table, or a certificate of what was tried. MODULE is a module or a .py file; without
+    :SCENARIO, all its scenarios run.
 
-    If a limit is not given, the one of the scenario's @explore() holds.
+    Limits that are not given come from the @explore() of the scenario.
     """
     found = [one for target in targets for one in find_scenarios(target)]
     if (replay is not None or test_file is not None) and len(found) > 1:
         option = "--replay" if replay is not None else "--as-test"
         names = ", ".join(one.name for one in found)
-        raise click.UsageError(f"{option} is about one scenario; name one of {names}.")
+        raise click.UsageError(f"{option} takes exactly one scenario; name one of {names}.")
     if no_faults:
         limits |= {name: limits[name] or 0 for name in ("crashes", "lost", "errors", "cancels")}
     verdicts = [_verdict(one, limits, replay) for one in found]
-    said = _said(output, [one.name for one in found], verdicts)
+    rendered = _text(options.output, [one.name for one in found], verdicts)
     if output_file is None:
-        click.echo(said)
+        click.echo(rendered)
     else:
-        _write(output_file, f"{said}\n")
+        _write(output_file, f"{rendered}\n")
     if test_file is not None:
         _keep_as_test(found[0], verdicts[0], test_file)
     kinds = {verdict.kind for verdict in verdicts}
@@ -136,17 +135,14 @@ def explore(
         context.exit(End.INCONCLUSIVE)
 
 
-# what comes of them
-
-
 def _verdict(target: Target, limits: dict[str, Any], replay: str | None) -> Verdict:
     own = target.scenario
     given = {name: value for name, value in limits.items() if value is not None}
     explorer = Explorer(_declared(target), replace(own.limits, **given))
     if replay is not None:
         return explorer.replay(replay)
-    with _progress(own.__name__, explorer.limits) as tell:
-        return explorer.explore(tell)
+    with _progress(own.__name__, explorer.limits) as report:
+        return explorer.explore(report)
 
 
 def _declared(target: Target) -> World:
@@ -161,8 +157,8 @@ def _declared(target: Target) -> World:
         ) from error
 
 
-def _said(output: str, names: Sequence[str], verdicts: Sequence[Verdict]) -> str:
-    """The verdicts in the form that was asked for."""
+def _text(output: str, names: Sequence[str], verdicts: Sequence[Verdict]) -> str:
+    """The verdicts in the format that was asked for."""
     pairs = list(zip(names, verdicts, strict=True))
     match output:
         case "json":
@@ -185,9 +181,9 @@ def _keep_as_test(target: Target, verdict: Verdict, file: Path) -> None:
     _write(file, source(target.name, verdict, file))
 
 
-def _write(file: Path, said: str) -> None:
+def _write(file: Path, content: str) -> None:
     try:
-        file.write_text(said, encoding="utf-8")
+        file.write_text(content, encoding="utf-8")
     except OSError as error:
         raise Failure(f"{file} cannot be written: {error.strerror or error}") from error
     click.echo(f"wrote {file}", err=True)
@@ -195,13 +191,13 @@ def _write(file: Path, said: str) -> None:
 
 @contextmanager
 def _progress(name: str, limits: Limits) -> Iterator[Callable[[Covered], None] | None]:
-    """A line on a terminal that says how far it is; it goes away at the end."""
+    """A progress line on a terminal, which disappears at the end."""
     if not sys.stderr.isatty():
         yield None
         return
     began = shown = _monotonic()
 
-    def tell(covered: Covered) -> None:
+    def report(covered: Covered) -> None:
         nonlocal shown
         now = _monotonic()
         if now - shown < 0.1:
@@ -210,14 +206,14 @@ def _progress(name: str, limits: Limits) -> Iterator[Callable[[Covered], None] |
         part = min(1.0, (now - began) / limits.seconds)
         bar = f"{'█' * round(part * 20):░<20}"
         level = f"deviations: {covered.exhausted + 1} of {limits.deviations}"
-        said = (
+        line = (
             f"{name}  {bar} {now - began:4.1f} s  {covered.schedules:,} schedules  {covered.states:,} states  {level}"
         )
-        sys.stderr.write(f"\r\x1b[K{said[: get_terminal_size().columns - 1]}")
+        sys.stderr.write(f"\r\x1b[K{line[: get_terminal_size().columns - 1]}")
         sys.stderr.flush()
 
     try:
-        yield tell
+        yield report
     finally:
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()

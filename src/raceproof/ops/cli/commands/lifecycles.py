@@ -1,10 +1,10 @@
-"""`raceproof lifecycles`: what is declared."""
+"""`raceproof lifecycles`: list the declared lifecycles."""
 
 import click
 
-from raceproof.ops.cli.options import app_option, debug_option, output_option
+from raceproof.ops.cli.options import Options, shared_options
 from raceproof.ops.cli.output import print_json, print_jsonl, print_lines, print_table
-from raceproof.ops.cli.target import find_lifecycles
+from raceproof.ops.cli.targets import find_lifecycles
 
 
 @click.command(
@@ -13,16 +13,14 @@ Examples:
   raceproof lifecycles --app shop.models
   raceproof lifecycles --app shop.models -o ids | xargs -n 1 raceproof verify --app shop.models"""
 )
-@app_option
-@output_option("table", "json", "jsonl", "ids")
-@debug_option
-def lifecycles(apps: tuple[str, ...], output: str) -> None:
-    """List the lifecycles that are declared.
+@shared_options("app", output=("table", "json", "jsonl", "ids"))
+def lifecycles(options: Options) -> None:
+    """List the declared lifecycles.
 
-    Needs no database. As JSON they are whole declarations, in the form that a .toml file has.
+    Needs no database. JSON contains the whole declarations, in the form of a .toml file.
     """
-    found = find_lifecycles(apps)
-    match output:
+    found = find_lifecycles(options.apps)
+    match options.output:
         case "json":
             print_json([{**spec.to_dict(), "hash": spec.hash} for spec in found])
         case "jsonl":

@@ -1,4 +1,4 @@
-"""`raceproof sql`: what the database needs, and what is sent to it."""
+"""`raceproof sql`: the DDL that the declarations need, and the statements that are sent."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -8,14 +8,13 @@ import click
 from raceproof import Inbox
 from raceproof.declare.spec import Spec
 from raceproof.kernel.redis import RedisDialect
-from raceproof.ops.cli.completing import complete_thing
-from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import app_option, debug_option, url_option
-from raceproof.ops.cli.preparing import Existing, Other, dropped_parts, existing_columns, lifecycle_parts, other_parts
-from raceproof.ops.cli.programs import Asked, statements_for
-from raceproof.ops.cli.statements import Shown, statements_of
+from raceproof.ops.cli.apps import WORDS, Target
+from raceproof.ops.cli.options import Options, shared_options
+from raceproof.ops.cli.schema import Existing, Other, dropped_parts, existing_columns, lifecycle_parts, other_parts
+from raceproof.ops.cli.shell_completion import complete_target
+from raceproof.ops.cli.statements import Declared, Shown, statements_of
 from raceproof.ops.cli.stores import open_store
-from raceproof.ops.cli.things import BESIDE, WORDS, Target, find_declared
+from raceproof.ops.cli.targets import BESIDE, find_declared
 from raceproof.run import Schedules
 from raceproof.schema import Dialect
 
@@ -32,26 +31,21 @@ Examples:
   raceproof sql --app shop.models --drop-guards | psql shop
   raceproof sql --schedules | psql shop"""
 )
-@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Spec, *_OTHERS))
-@app_option
-@url_option
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_target(Spec, *_OTHERS))
+@shared_options("app", "url")
 @click.option(
     "--dialect",
     type=click.Choice(["postgres", "sqlite", "redis"]),
-    help="For which kind of store.  [default: that of the URL if there is one, else postgres]",
+    help="The kind of store.  [default: from the URL, else postgres]",
 )
-@click.option("--guards", is_flag=True, help="Also the triggers that make the declared moves the only possible ones.")
-@click.option("--drop-guards", is_flag=True, help="Only what takes these triggers away again.")
-@click.option("--schedules", is_flag=True, help="Also the table of schedules, where no Schedules is declared.")
-@click.option(
-    "--missing", is_flag=True, help="Look at the database, and print only those columns that its tables lack."
-)
-@click.option("--statements", is_flag=True, help="Also the finished statements of each call.")
-@debug_option
+@click.option("--guards", is_flag=True, help="Also the triggers that reject undeclared changes of status.")
+@click.option("--drop-guards", is_flag=True, help="Only the statements that drop these triggers.")
+@click.option("--schedules", is_flag=True, help="Also the table of schedules, if no Schedules is declared.")
+@click.option("--missing", is_flag=True, help="Read the database, and print only the missing columns.")
+@click.option("--statements", is_flag=True, help="Also the statements of each call.")
 def sql(
+    options: Options,
     names: tuple[str, ...],
-    apps: tuple[str, ...],
-    location: Location | None,
     dialect: str | None,
     guards: bool,
     drop_guards: bool,
@@ -61,24 +55,23 @@ def sql(
 ) -> None:
     """Print the DDL and the statements. Needs no database, except for --missing.
 
-    TARGET is a lifecycle, with its claims, a Delivery, an Attempts, a Lease, an Inbox or a Schedules; without one, all
-    that are declared. An index is made CONCURRENTLY on PostgreSQL, so not inside a transaction.
+    TARGET is a lifecycle, with its claims, a Delivery, an Attempts, a Lease, an Inbox or a Schedules; without one,
+    everything declared. PostgreSQL creates indexes CONCURRENTLY, which cannot run inside a transaction.
 
-    The columns of your tables are added unless they exist; for SQLite, which cannot do that, they are printed as comments.
-    Rows in work that never had a lease get one that begins now: without it, new workers take them from the old ones at
-    once.
+    Columns are added to your tables unless they exist; SQLite cannot do that, so for SQLite they are printed as comments.
+    Rows in progress without a lease get one that starts now: otherwise new workers would take them from old ones at once.
 
-    Everything is safe to run again. Nothing is ever run for you: read it, then pipe it where it belongs.
+    Everything can be run again safely. Nothing is executed: read it, then pipe it where it belongs.
     """
-    specs, others = find_declared(apps, names, _OTHERS) if apps or names or not schedules else ([], [])
+    specs, others = find_declared(options.apps, names, _OTHERS) if options.apps or names or not schedules else ([], [])
     if schedules and not any(isinstance(other.thing, Schedules) for other in others):
         others.append(Target("", "schedules", Schedules()))
-    kind = dialect or (location.kind if location else "postgres")
+    kind = dialect or (options.location.kind if options.location else "postgres")
     if kind == "redis" and (guards or drop_guards):
-        raise click.UsageError("Redis has no triggers, so it has no guards.")
+        raise click.UsageError("Redis has no triggers, so there are no guards.")
     if drop_guards and (guards or statements):
-        raise click.UsageError("--drop-guards prints nothing else.")
-    existing = _looked_at(location, kind, [*specs, *(other.thing for other in others)]) if missing else None
+        raise click.UsageError("--drop-guards goes with neither --guards nor --statements.")
+    existing = _existing(options, kind, [*specs, *(other.thing for other in others)]) if missing else None
     printed: set[tuple[str, str]] = set()
     for spec in specs:
         click.echo(_comment(f"{spec} · {spec.table}.{spec.column} · declaration {spec.hash} · {kind}"))
@@ -88,12 +81,12 @@ def sql(
         _print(_other_parts(other.thing, kind, statements, existing), printed)
 
 
-def _looked_at(location: Location | None, kind: str, things: list[Any]) -> Existing:
+def _existing(options: Options, kind: str, things: list[Any]) -> Existing:
     if kind == "redis":
-        raise click.UsageError("Redis has no columns, so --missing has nothing to look for.")
-    with open_store(location) as store:
+        raise click.UsageError("Redis has no columns, so there is nothing for --missing to compare.")
+    with open_store(options) as store:
         if store.dialect != kind:
-            raise click.UsageError(f"--missing looks at the database, which is {store.dialect}: leave out --dialect.")
+            raise click.UsageError(f"--missing reads the database, which is {store.dialect}: leave out --dialect.")
         return existing_columns(store, things)
 
 
@@ -107,7 +100,7 @@ def _print(parts: Iterable[tuple[str, str]], printed: set[tuple[str, str]]) -> N
 def _parts(
     spec: Spec[Any], kind: str, guards: bool, drop_guards: bool, statements: bool, existing: Existing | None
 ) -> Iterator[tuple[str, str]]:
-    """Titles and texts, in the order in which they are to be run."""
+    """Titles and texts, in the order in which to run them."""
     if kind == "redis":
         yield "no schema", _keys(spec)
     elif drop_guards:
@@ -115,15 +108,13 @@ def _parts(
     else:
         yield from lifecycle_parts(spec, cast(Dialect, kind), guards, existing)
     if statements:
-        for move in spec.moves.values():
-            for shown in statements_of(move, kind):
-                yield _title(f"{move} {shown.name}", shown), _text(shown, kind)
-        for claim in spec.claims.values():
-            yield from _shown_parts(claim, kind)
+        declarations: list[Declared] = [*spec.moves.values(), *spec.claims.values()]
+        for declared in declarations:
+            yield from _shown_parts(declared, kind)
 
 
 def _other_parts(thing: Other, kind: str, statements: bool, existing: Existing | None) -> Iterator[tuple[str, str]]:
-    """The same for what is not a lifecycle."""
+    """The same for the other declarations."""
     if kind != "redis":
         yield from other_parts(thing, cast(Dialect, kind), existing)
     if not statements:
@@ -136,8 +127,8 @@ def _other_parts(thing: Other, kind: str, statements: bool, existing: Existing |
         yield from _shown_parts(thing.work, kind)
 
 
-def _shown_parts(thing: Asked, kind: str) -> Iterator[tuple[str, str]]:
-    for shown in statements_for(thing, kind):
+def _shown_parts(thing: Declared, kind: str) -> Iterator[tuple[str, str]]:
+    for shown in statements_of(thing, kind):
         yield _title(f"{thing} {shown.name}", shown), _text(shown, kind)
 
 
@@ -169,5 +160,5 @@ def _keys(spec: Spec[Any]) -> str:
 
 
 def _comment(text: str) -> str:
-    """A line that every store takes for a comment, whatever a name contains."""
+    """A comment in every dialect, whatever a name contains."""
     return "-- " + " ".join(text.split())

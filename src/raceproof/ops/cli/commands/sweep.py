@@ -1,4 +1,4 @@
-"""`raceproof sweep`: what has to be done now and then, in small steps."""
+"""`raceproof sweep`: housekeeping, in small steps."""
 
 import math
 import sys
@@ -11,14 +11,14 @@ from rich.progress import Progress, TaskID
 
 from raceproof import Attempts, Inbox, Store
 from raceproof.declare import Claimable, Spec
-from raceproof.ops.cli.changes import by_option, confirm, login_name, write_options
-from raceproof.ops.cli.completing import complete_thing
-from raceproof.ops.cli.ends import ExitCode, Failure
-from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import app_option, debug_option, output_option, url_option
+from raceproof.ops.cli.apps import Target
+from raceproof.ops.cli.changes import confirm
+from raceproof.ops.cli.exits import ExitCode, Failure
+from raceproof.ops.cli.options import Options, shared_options
 from raceproof.ops.cli.output import console, print_rows, printable
+from raceproof.ops.cli.shell_completion import complete_target
 from raceproof.ops.cli.stores import open_store
-from raceproof.ops.cli.things import Target, find_things, need_tenant
+from raceproof.ops.cli.targets import find_targets, need_tenant
 from raceproof.ops.sweep import Swept, unsearchable
 from raceproof.ops.sweep import sweep as sweep_up
 
@@ -28,9 +28,9 @@ _LONGEST = 36_500
 
 
 def _finite(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
-    """What is no number is in every range."""
+    """FloatRange accepts nan, which is in every range."""
     if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is no number of days.")
+        raise click.BadParameter("must be a number of days, got nan.")
     return value
 
 
@@ -41,75 +41,55 @@ Examples:
   raceproof sweep --app shop.models --keep-days 90 --yes
   raceproof sweep --app shop.models Job.work events --yes -o json"""
 )
-@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(*_KINDS))
-@app_option
-@url_option
-@click.option("--tenant", help="Whose rows, where a lifecycle has a tenant column.")
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_target(*_KINDS))
+@shared_options("app", "url", "tenant", "by", "write", output=("table", "json", "jsonl"))
 @click.option(
     "--keep-days",
     type=click.FloatRange(0, _LONGEST, min_open=True),
     callback=_finite,
-    help="Delete history that is older.  [default: none is deleted]",
+    help="Delete history that is older.  [default: keep all]",
 )
-@click.option(
-    "--batch", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="So many rows in one step."
-)
-@by_option
-@write_options
-@output_option("table", "json", "jsonl")
-@debug_option
-def sweep(
-    names: tuple[str, ...],
-    apps: tuple[str, ...],
-    location: Location | None,
-    tenant: str | None,
-    keep_days: float | None,
-    batch: int,
-    by: str | None,
-    dry_run: bool,
-    yes: bool,
-    output: str,
-) -> None:
-    """Tidy up, in small steps.
+@click.option("--batch", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Rows per step.")
+def sweep(options: Options, names: tuple[str, ...], keep_days: float | None, batch: int) -> None:
+    """Housekeeping, in small steps.
 
-    Rows that are out of attempts are set aside, overdue attempts ended, old events and old history forgotten. TARGET is
-    a lifecycle, a claim, an Attempts or an Inbox; without one, all that are declared. Every step is small and committed
-    by itself: it holds up nobody, and may be interrupted and begun again. Rows whose lease is over are counted and
-    left, for the next claim takes them. On Redis, rows that no claim would find are offered again.
+    Dead-letters rows that are out of attempts, ends overdue attempts, deletes old events and old history. TARGET is a
+    lifecycle, a claim, an Attempts or an Inbox; without one, everything declared. Each step is small and commits by
+    itself: it blocks no other work, and can be interrupted and restarted. Rows with expired leases are counted and left
+    alone, because the next claim takes them. On Redis, rows missing from the index of a claim are offered again.
     """
-    targets = _once(find_things(apps, names, *_KINDS))
+    targets = _once(find_targets(options.apps, names, *_KINDS))
     for target in targets:
-        need_tenant(target.thing, tenant)
-    if not (dry_run or yes):
-        confirm(f"Sweep {', '.join(target.name for target in targets)} in {location}?")
+        need_tenant(target.thing, options.tenant)
+    confirm(options, f"Sweep {', '.join(target.name for target in targets)} in {options.location}?")
     found: dict[tuple[str, str], Swept] = {}
     try:
-        with open_store(location, None, tenant) as store, _progress(found) as tell:
-            _tell_unseen(store, targets)
+        with open_store(options) as store, _progress(found) as report:
+            _report_unsearchable(store, targets)
             sweep_up(
                 store,
                 *(target.thing for target in targets),
                 keep=None if keep_days is None else keep_days * _DAY,
                 batch=batch,
-                dry_run=dry_run,
-                by=by or login_name(),
-                tell=tell,
+                dry_run=options.dry_run,
+                by=options.actor,
+                tell=report,
             )
     except Failure as failure:
         if not found:
             raise
-        raise Failure(f"only a part was swept: {failure.message}", ExitCode.PARTLY, failure.advice) from failure
+        raise Failure(f"swept only in part: {failure.message}", ExitCode.PARTLY, failure.advice) from failure
     finally:  # what was swept stays so, also in an interrupted run
-        _print(list(found.values()), output, dry_run)
-    if dry_run:
-        click.echo("nothing was changed: this is what a sweep would find now", err=True)
+        _print(list(found.values()), options.output, options.dry_run)
+    if options.dry_run:
+        click.echo("nothing was changed: this is what a sweep would do now", err=True)
 
 
-def _tell_unseen(store: Store, targets: Sequence[Target[Any]]) -> None:
-    """What this store cannot be searched for is said: that nothing was found is no word about it."""
+def _report_unsearchable(store: Store, targets: Sequence[Target[Any]]) -> None:
+    """Name what this store cannot be searched for: finding nothing there says nothing about it."""
     for target in targets:
         if isinstance(target.thing, Attempts) and (why := unsearchable(store, target.thing)):
-            click.echo(printable(f"not looked at: {why}"), err=True)
+            click.echo(printable(f"could not be read: {why}"), err=True)
 
 
 def _print(found: Sequence[Swept], output: str, dry_run: bool) -> None:
@@ -139,15 +119,15 @@ def _once(targets: Sequence[Target[Any]]) -> list[Target[Any]]:
 
 @contextmanager
 def _progress(found: dict[tuple[str, str], Swept]) -> Iterator[Callable[[Swept], None]]:
-    """Remember each step; a bar for each kind of work where somebody is watching, without an end that nobody knows yet."""
+    """Remember each step; on a terminal, show a bar for each kind of work, whose total is unknown."""
     tasks: dict[tuple[str, str], TaskID] = {}
     with Progress(console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
 
-        def tell(swept: Swept) -> None:
+        def report(swept: Swept) -> None:
             key = (swept.target, swept.work)
             found[key] = swept
             if key not in tasks:
                 tasks[key] = progress.add_task(f"{swept.target}: {swept.work}", total=None)
             progress.update(tasks[key], completed=swept.number)
 
-        yield tell
+        yield report

@@ -1,4 +1,4 @@
-"""`raceproof verify`: does the database still fit the declaration?"""
+"""`raceproof verify`: does the database match the declaration?"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,13 +9,13 @@ import click
 from raceproof import Store
 from raceproof.declare.spec import Spec
 from raceproof.kernel.errors import CallError
-from raceproof.ops.cli.completing import complete_thing
-from raceproof.ops.cli.ends import ExitCode
-from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import app_option, debug_option, output_option, url_option
+from raceproof.ops.cli.apps import WORDS, Target
+from raceproof.ops.cli.exits import ExitCode
+from raceproof.ops.cli.options import Options, shared_options
 from raceproof.ops.cli.output import console, print_json, print_jsonl, printable
+from raceproof.ops.cli.shell_completion import complete_target
 from raceproof.ops.cli.stores import open_store
-from raceproof.ops.cli.things import BESIDE, WORDS, Target, find_declared
+from raceproof.ops.cli.targets import BESIDE, find_declared
 from raceproof.ops.verify import Beside, Finding, Trial, try_matrix
 from raceproof.ops.verify import verify as compare
 from raceproof.ops.verify.finding import NO_GUARDS
@@ -26,7 +26,7 @@ _MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 
 
 class Report(NamedTuple):
-    """What was found about one declared thing."""
+    """The findings about one declaration."""
 
     what: str
     name: str
@@ -51,45 +51,36 @@ Examples:
 \b
 Exit code 6 if there are problems."""
 )
-@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(Spec, *BESIDE))
-@app_option
-@url_option
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_target(Spec, *BESIDE))
+@shared_options("app", "url", output=("table", "json", "jsonl"))
 @click.option(
-    "--matrix", is_flag=True, help="Try every change of status against the guards, on rows that are never kept."
+    "--matrix",
+    is_flag=True,
+    help="Try every change of status against the guards, in a transaction that is rolled back.",
 )
 @click.option(
     "--guards/--no-guards",
     default=None,
-    help="Whether a lifecycle must have guards.  [default: yes if any guards are found beside its table]",
+    help="Whether a lifecycle must have guards.  [default: if the database has any]",
 )
-@click.option("--strict", is_flag=True, help="A warning is a problem too.")
-@output_option("table", "json", "jsonl")
-@debug_option
+@click.option("--strict", is_flag=True, help="Treat warnings as problems.")
 @click.pass_context
 def verify(
-    context: click.Context,
-    names: tuple[str, ...],
-    apps: tuple[str, ...],
-    location: Location | None,
-    matrix: bool,
-    guards: bool | None,
-    strict: bool,
-    output: str,
+    context: click.Context, options: Options, names: tuple[str, ...], matrix: bool, guards: bool | None, strict: bool
 ) -> None:
     """Compare the database with the declaration.
 
-    Columns, statuses, key, history and guards are looked at, nothing is written. Each finding comes with its evidence
-    and with what repairs it. TARGET is a lifecycle, a Delivery, an Attempts, a Lease or an Inbox; without one, all that
-    are declared.
+    Checks columns, statuses, key, history and guards; nothing is written. Each finding comes with evidence and a repair.
+    TARGET is a lifecycle, a Delivery, an Attempts, a Lease or an Inbox; without one, everything declared.
 
-    Missing guards are a problem with --guards, and also without it where the database has guards of another lifecycle, or
-    what is left of dropped ones. With --no-guards they are never one.
+    Missing guards are a problem with --guards, and without it if the database has guards of another lifecycle or
+    remains of dropped ones. With --no-guards they never are.
     """
-    specs, others = find_declared(apps, names)
-    with open_store(location) as store:
+    specs, others = find_declared(options.apps, names)
+    with open_store(options) as store:
         reports = [_examine(store, spec, matrix, guards) for spec in specs]
         reports += [_examine_beside(store, other) for other in others]
-    match output:
+    match options.output:
         case "json":
             print_json([_data(report) for report in reports])
         case "jsonl":
@@ -113,10 +104,10 @@ def _examine(store: Store, spec: Spec[Any], matrix: bool, guards: bool | None) -
 
 
 def _required(one: Finding, guards: bool | None) -> Finding:
-    """Missing guards as serious as the caller wants them to be."""
+    """Missing guards, as severe as --guards and --no-guards ask for."""
     if guards is None or one.what != NO_GUARDS:
         return one
-    return replace(one, level="error") if guards else Finding("ok", "no guards, and none are wanted")
+    return replace(one, level="error") if guards else Finding("ok", "no guards, and none are required")
 
 
 def _examine_beside(store: Store, target: Target[Beside]) -> Report:

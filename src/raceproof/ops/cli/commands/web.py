@@ -1,9 +1,10 @@
-"""`raceproof web`: the dashboard of any application on the library, in a browser on this machine."""
+"""`raceproof web`: serve the dashboard of any application that uses the library."""
 
 import ipaddress
 import os
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,12 +15,12 @@ from raceproof.connect.sqlite_writer import SqliteWriter
 from raceproof.connect.url import Connecting
 from raceproof.declare import Claimable, Spec
 from raceproof.kernel.errors import CallError, missing_extra
-from raceproof.ops.cli.changes import by_option, login_name
-from raceproof.ops.cli.completing import complete_thing
-from raceproof.ops.cli.ends import ExitCode, Failure
+from raceproof.ops.cli.exits import ExitCode, Failure
 from raceproof.ops.cli.location import Location
-from raceproof.ops.cli.options import Run, app_option, debug_option, url_option
-from raceproof.ops.cli.things import find_things
+from raceproof.ops.cli.options import Options, Run, shared_options
+from raceproof.ops.cli.shell_completion import complete_target
+from raceproof.ops.cli.stores import need_location
+from raceproof.ops.cli.targets import find_targets
 from raceproof.store import AsyncStore
 
 _KINDS = (Spec, Claimable, Delivery, Attempts, Lease, Inbox)
@@ -37,39 +38,31 @@ Examples:
   RACEPROOF_WEB_TOKEN=… raceproof web --app shop.models --host 0.0.0.0 --name ops.example
 
 \b
-On another address than this machine's own a token is needed. Put TLS in front of it there."""
+Any other address than this machine's own requires a token. Put TLS in front of it."""
 )
-@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_thing(*_KINDS))
-@app_option
-@url_option
-@click.option("--tenant", help="Show this tenant alone; what has no tenant column is left out.")
+@click.argument("names", metavar="[TARGET]...", nargs=-1, shell_complete=complete_target(*_KINDS))
+@shared_options("app", "url", "by")
+@click.option("--tenant", help="Show the rows of this tenant alone; tables without a tenant column are hidden.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
 @click.option(
-    "--name",
-    "host_names",
-    multiple=True,
-    help="A name by which browsers may ask for it, beside this machine's own. May be given several times.",
+    "--name", "host_names", multiple=True, help="A further host name to answer to, besides localhost. Repeatable."
 )
-@click.option("--prefix", default="", help="The path under which a proxy shows it, as /raceproof.")
+@click.option("--prefix", default="", help="The path prefix behind a proxy, such as /raceproof.")
 @click.option(
     "--token",
     envvar="RACEPROOF_WEB_TOKEN",
     show_envvar=True,
-    help="What a visitor must know; better in the environment than on the command line.",
+    help="The token that visitors must enter; pass it in the environment rather than here.",
 )
-@click.option("--allow-changes", is_flag=True, help="Let those who have the token change things.")
-@click.option("--create-audit", is_flag=True, help="Create the table of the audit, or the column that it lacks.")
-@click.option("--title", default="raceproof", show_default=True, help="The name of the page.")
-@by_option
-@debug_option
+@click.option("--allow-changes", is_flag=True, help="Let visitors with the token make changes.")
+@click.option("--create-audit", is_flag=True, help="Create the audit table, or its missing column.")
+@click.option("--title", default="raceproof", show_default=True, help="The title of the pages.")
 @click.pass_context
 def web(
     context: click.Context,
+    options: Options,
     names: tuple[str, ...],
-    apps: tuple[str, ...],
-    location: Location | None,
-    tenant: str | None,
     host: str,
     port: int,
     host_names: tuple[str, ...],
@@ -78,75 +71,56 @@ def web(
     allow_changes: bool,
     create_audit: bool,
     title: str,
-    by: str | None,
 ) -> None:
     """Serve the dashboard.
 
-    On this machine alone, and read-only, unless you say otherwise. Every change is made through the guards that hold for
-    everybody, and leaves a line in the audit with who and why. Ctrl-C ends it.
+    Local and read-only by default. Changes go through the same guards as every other call, and each is recorded in the
+    audit with actor and reason. Stop it with Ctrl-C.
     """
-    if location is None:
-        raise click.UsageError("which store? Say --url, or set RACEPROOF_URL or DATABASE_URL.")
+    location = need_location(options)
     if not _is_loopback(host) and not token:
         raise click.UsageError(
-            f"--host {host} can be reached from elsewhere: set RACEPROOF_WEB_TOKEN to something long and secret."
+            f"--host {host} is reachable from other machines: set RACEPROOF_WEB_TOKEN to a long secret."
         )
     if token is not None and len(token) < _SHORTEST_TOKEN:
-        raise click.UsageError(f"the token needs {_SHORTEST_TOKEN} characters at least.")
+        raise click.UsageError(f"the token must have at least {_SHORTEST_TOKEN} characters, got {len(token)}.")
     if prefix and not prefix.startswith("/"):
-        raise click.UsageError("--prefix begins with a slash.")
-    given = token is not None
-    if allow_changes and token is None:
-        token = secrets.token_urlsafe(18)
-    run = context.ensure_object(Run)
-    run.secrets |= {token} if token else set()
-    targets = find_things(apps, names, *_KINDS)
-    _serve(
-        [target.thing for target in targets],
-        location,
-        tenant,
-        host,
-        port,
-        {"title": title, "hosts": ("127.0.0.1", "localhost", "::1", host, *host_names)},
-        prefix.rstrip("/"),
-        token,
-        by or login_name(),
-        allow_changes,
-        create_audit,
-        shown_token=None if given else token,
-    )
-
-
-def _serve(
-    things: list[Any],
-    location: Location,
-    tenant: str | None,
-    host: str,
-    port: int,
-    settings: dict[str, Any],
-    prefix: str,
-    token: str | None,
-    actor: str,
-    changes: bool,
-    create_audit: bool,
-    shown_token: str | None,
-) -> None:
+        raise click.UsageError(f"--prefix must begin with a slash, got {prefix!r}.")
+    generated = secrets.token_urlsafe(18) if allow_changes and token is None else None
+    token = token or generated
+    context.ensure_object(Run).secrets |= {token} if token else set()
+    targets = find_targets(options.apps, names, *_KINDS)
     try:
-        import uvicorn
-
         from raceproof.ops.web import dashboard
-        from raceproof.ops.web.serving import impatient
         from raceproof.ops.web.token import TokenAccess
     except ImportError as error:
         raise missing_extra(str(error.name), "web") from error
-    authorize = TokenAccess(token, actor, changes) if token else None
     app = dashboard(
-        opening(location, tenant, read_only=not (changes or create_audit)),
-        *things,
-        authorize=authorize,
+        open_lazily(location, options.tenant, read_only=not (allow_changes or create_audit)),
+        *(target.thing for target in targets),
+        authorize=TokenAccess(token, options.actor, allow_changes) if token else None,
         where=str(location),
-        **settings,
+        title=title,
+        hosts=("127.0.0.1", "localhost", "::1", host, *host_names),
     )
+    notes = [f"It shows {location}, {'and may change it' if allow_changes else 'read-only'}."]
+    notes += [f"Its token, which it will ask for: {generated}"] if generated else []
+    _serve(app, location, host, port, prefix.rstrip("/"), allow_changes, create_audit, notes)
+
+
+def _serve(
+    app: Any,
+    location: Location,
+    host: str,
+    port: int,
+    prefix: str,
+    changes: bool,
+    create_audit: bool,
+    notes: Sequence[str],
+) -> None:
+    import uvicorn
+
+    from raceproof.ops.web.server import impatient
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
@@ -156,9 +130,9 @@ def _serve(
                     await app.board.audit.create()
                 if changes and (missing := await app.board.audit.missing()):
                     raise Failure(
-                        f"table {app.board.audit.table} does not exist or has no tenant column, "
-                        "and nothing is changed without an audit",
-                        advice=f"Create it, or say --create-audit:\n\n{missing}",
+                        f"table {app.board.audit.table} does not exist or lacks its tenant column, and the dashboard "
+                        "makes no changes without an audit",
+                        advice=f"Create it, or pass --create-audit:\n\n{missing}",
                     )
             except Failure:
                 raise
@@ -166,22 +140,17 @@ def _serve(
                 raise Failure(f"the dashboard cannot use {location}: {error}") from error
             except Exception as error:
                 said = (str(error).strip() or type(error).__name__).splitlines()[0]
-                raise Failure(f"the store at {location} cannot be reached: {said}", ExitCode.UNREACHABLE) from error
+                raise Failure(f"cannot reach the store at {location}: {said}", ExitCode.UNREACHABLE) from error
             await super().startup(sockets)
             if self.started:
-                self._tell()
+                bound = self.servers[0].sockets[0].getsockname()
+                name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+                for line in (f"The dashboard is at http://{name}:{bound[1]}{prefix}/", *notes):
+                    click.echo(line, err=True)
 
         async def shutdown(self, sockets: Any = None) -> None:
-            await app.board.pages.close()  # an open page would hold up the end
+            await app.board.pages.close()  # an open page would delay the shutdown
             await super().shutdown(sockets)
-
-        def _tell(self) -> None:
-            bound = self.servers[0].sockets[0].getsockname()
-            shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-            click.echo(f"The dashboard is at http://{shown}:{bound[1]}{prefix}/", err=True)
-            click.echo(f"It shows {location}, {'and may change it' if changes else 'read-only'}.", err=True)
-            if shown_token:
-                click.echo(f"Its token, which it will ask for: {shown_token}", err=True)
 
     server = Server(
         uvicorn.Config(
@@ -200,12 +169,12 @@ def _serve(
     )
     try:
         server.run()
-    except SystemExit as error:  # uvicorn's own word for an address that is taken
-        raise Failure(f"it cannot listen on {host} port {port}", ExitCode.ERROR) from error
+    except SystemExit as error:  # uvicorn exits if the address is in use
+        raise Failure(f"cannot listen on {host} port {port}", ExitCode.ERROR) from error
 
 
 def _under(prefix: str, app: Any) -> Any:
-    """The application under a prefix, whether a proxy in front of it leaves the prefix in the path or not."""
+    """The application under a prefix, whether or not a proxy keeps the prefix in the path."""
     if not prefix:
         return app
 
@@ -219,8 +188,8 @@ def _under(prefix: str, app: Any) -> Any:
     return prefixed
 
 
-class _Reading(Connecting):
-    """A store of SQLite that exists already, opened without changing how it is written."""
+class _ExistingSqlite(Connecting):
+    """An existing SQLite file, opened without changing its journal mode."""
 
     def __init__(self, location: Location, tenant: str | None, read_only: bool) -> None:
         super().__init__(location.url, tenant, {})
@@ -245,13 +214,13 @@ class _Reading(Connecting):
         return connection
 
 
-def opening(location: Location, tenant: str | None, read_only: bool) -> Connecting:
-    """How the store is opened: one that is only looked at cannot be written to, and no question may take long."""
+def open_lazily(location: Location, tenant: str | None, read_only: bool) -> Connecting:
+    """A store that is opened on first use: read-only where nothing may change, and with a time limit for each statement."""
     match location.kind:
         case "sqlite":
             if not location.path.is_file():
-                raise Failure(f"there is no file {location.path}", ExitCode.UNREACHABLE)
-            return _Reading(location, tenant, read_only)
+                raise Failure(f"no such file: {location.path}", ExitCode.UNREACHABLE)
+            return _ExistingSqlite(location, tenant, read_only)
         case "postgres":
             settings: dict[str, Any] = {
                 "statement_timeout": f"{_SECONDS_FOR_A_STATEMENT}s",

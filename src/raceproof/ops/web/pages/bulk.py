@@ -4,7 +4,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from raceproof.ops.web.bulk import MOST_ROWS
-from raceproof.ops.web.here import Here
+from raceproof.ops.web.visit import Here
 
 
 async def bulk(here: Here) -> Response:

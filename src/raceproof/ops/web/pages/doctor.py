@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from raceproof.ops.doctor import Diagnosis, adiagnose
-from raceproof.ops.web.here import Here
-from raceproof.ops.web.rendering import problem
+from raceproof.ops.web.filters import problem
+from raceproof.ops.web.visit import Here
 
 _SHARED_SECONDS = 15.0
 _ROWS = 5_000  # at each end of a table; the command line looks further

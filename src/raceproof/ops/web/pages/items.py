@@ -18,12 +18,12 @@ from raceproof.moves import HistoryEntry
 from raceproof.moves.reading import history as history_of
 from raceproof.ops.explain import Explanation, explain
 from raceproof.ops.inspect import programs_of
-from raceproof.ops.web.here import Here
 from raceproof.ops.web.live import Seen
-from raceproof.ops.web.looking.deliveries import state_of
-from raceproof.ops.web.looking.ledger import why_lost, winners
-from raceproof.ops.web.looking.texts import typed, user_key
 from raceproof.ops.web.pages.overview import read_row
+from raceproof.ops.web.queries.deliveries import state_of
+from raceproof.ops.web.queries.ledger import why_lost, winners
+from raceproof.ops.web.queries.statements import typed, user_key
+from raceproof.ops.web.visit import Here
 from raceproof.store import AsyncStore
 
 _HISTORY = 200

@@ -4,11 +4,11 @@ from starlette.responses import Response
 
 from raceproof.kernel.statement import Program
 from raceproof.ops.web.audit import Line
+from raceproof.ops.web.filters import problem
 from raceproof.ops.web.forms import place
-from raceproof.ops.web.here import Here
-from raceproof.ops.web.looking.ledger import LAST, Ledger, why_lost
-from raceproof.ops.web.looking.ledger import ledger as read_ledger
-from raceproof.ops.web.rendering import problem
+from raceproof.ops.web.queries.ledger import LAST, Ledger, why_lost
+from raceproof.ops.web.queries.ledger import ledger as read_ledger
+from raceproof.ops.web.visit import Here
 from raceproof.store import AsyncStore
 
 _SEEN = 50

@@ -6,11 +6,11 @@ from typing import Any
 from starlette.responses import Response
 
 from raceproof.declare.spec import Move
-from raceproof.ops.web.drawing import diagram
-from raceproof.ops.web.here import Here
-from raceproof.ops.web.looking.pace import Tally
-from raceproof.ops.web.looking.rows import counts, page, stamps_of
-from raceproof.ops.web.pages.pace import known_of
+from raceproof.ops.web.pages.rates import known_of
+from raceproof.ops.web.pictures import diagram
+from raceproof.ops.web.queries.rates import Tally
+from raceproof.ops.web.queries.rows import counts, page, stamps_of
+from raceproof.ops.web.visit import Here
 
 
 @dataclass(frozen=True, slots=True)

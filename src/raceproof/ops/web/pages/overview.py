@@ -11,14 +11,14 @@ from raceproof.kernel.statement import Program
 from raceproof.kernel.tenants import is_of_tenant
 from raceproof.moves.reading import read as read_by_key
 from raceproof.ops.inspect import programs_of
-from raceproof.ops.web.here import Here, Told
-from raceproof.ops.web.looking.leases import leaders
-from raceproof.ops.web.looking.ledger import Decision, ledger
-from raceproof.ops.web.looking.pace import MINUTE
-from raceproof.ops.web.looking.rows import Count, Counts, counts
-from raceproof.ops.web.looking.texts import typed, user_key
-from raceproof.ops.web.pages.pace import Known, known_of
-from raceproof.ops.web.pages.work import stuck_things
+from raceproof.ops.web.pages.rates import Known, known_of
+from raceproof.ops.web.pages.stuck import stuck_things
+from raceproof.ops.web.queries.leases import leaders
+from raceproof.ops.web.queries.ledger import Decision, ledger
+from raceproof.ops.web.queries.rates import MINUTE
+from raceproof.ops.web.queries.rows import Count, Counts, counts
+from raceproof.ops.web.queries.statements import typed, user_key
+from raceproof.ops.web.visit import Here, Told
 from raceproof.store import AsyncStore
 
 _RACES = 12

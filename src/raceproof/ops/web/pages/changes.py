@@ -15,11 +15,11 @@ from raceproof.kernel.statement import Program
 from raceproof.kernel.tenants import is_of_tenant
 from raceproof.ops.web.bulk import MOST_ROWS, Plan, freeze
 from raceproof.ops.web.bulk import apply as apply_plan
+from raceproof.ops.web.filters import key_text, problem
 from raceproof.ops.web.forms import one
-from raceproof.ops.web.here import Here
-from raceproof.ops.web.looking.rows import page as page_of
-from raceproof.ops.web.looking.texts import typed, user_key
-from raceproof.ops.web.rendering import key_text, problem
+from raceproof.ops.web.queries.rows import page as page_of
+from raceproof.ops.web.queries.statements import typed, user_key
+from raceproof.ops.web.visit import Here
 from raceproof.store import AsyncStore
 
 _SHORTEST_REASON = 3

@@ -5,8 +5,8 @@ from typing import Any
 
 from raceproof.declare.spec import Spec
 from raceproof.kernel.statement import Program
-from raceproof.ops.web.here import Here
-from raceproof.ops.web.looking.pace import HOUR, MINUTE, Pace, Span, paces, tallies
+from raceproof.ops.web.queries.rates import HOUR, MINUTE, Pace, Span, paces, tallies
+from raceproof.ops.web.visit import Here
 from raceproof.store import AsyncStore
 
 NO_HISTORY = "no history is declared, so moves are not counted"

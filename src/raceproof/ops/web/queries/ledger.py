@@ -11,7 +11,7 @@ from raceproof.kernel.quoting import qualified
 from raceproof.kernel.statement import Program
 from raceproof.kernel.tenants import entry_of_tenant, history_start
 from raceproof.moves import HistoryEntry
-from raceproof.ops.web.looking.texts import literals, statement
+from raceproof.ops.web.queries.statements import literals, statement
 from raceproof.store import AsyncStore
 
 PAGE = 50

@@ -75,8 +75,8 @@ _MAKE: dict[str, Any] = {
 def statement(
     store: AsyncStore, name: str, slots: Mapping[str, str], values: Mapping[str, Any] | None = None
 ) -> Statement:
-    """A statement of `either.sql`, or of the dialect's own file, with its values."""
-    return inspect.statement(store, inspect.texts_of(store, "ops.web", "either.sql"), name, slots, values)
+    """A statement of `shared.sql`, or of the dialect's own file, with its values."""
+    return inspect.statement(store, inspect.texts_of(store, "ops.web", "shared.sql"), name, slots, values)
 
 
 def names(table: str) -> dict[str, Any]:

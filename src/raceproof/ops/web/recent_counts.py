@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from raceproof.ops.web.looking.pace import HOUR, MINUTE
+from raceproof.ops.web.queries.rates import HOUR, MINUTE
 
 K = TypeVar("K", bound=Hashable)
 _PARTS = 60

@@ -5,10 +5,10 @@ from importlib.resources import files
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from raceproof.ops.web.drawing import diagram_style
 from raceproof.ops.web.forms import one, read_form
-from raceproof.ops.web.here import Here
+from raceproof.ops.web.pictures import diagram_style
 from raceproof.ops.web.token import COOKIE
+from raceproof.ops.web.visit import Here
 
 _KINDS = {
     "dashboard.css": "text/css; charset=utf-8",

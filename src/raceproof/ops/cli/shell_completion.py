@@ -1,4 +1,4 @@
-"""What the tab key offers: names of lifecycles, moves and statuses. Where something is missing it offers nothing."""
+"""Shell completion for names of lifecycles, moves, statuses and targets; it offers nothing where an import fails."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from raceproof.declare.spec import Spec
-from raceproof.ops.cli.target import find_lifecycle, find_lifecycles
-from raceproof.ops.cli.things import find_things
+from raceproof.ops.cli.targets import find_lifecycle, find_lifecycles, find_targets
 
 
 def complete_lifecycle(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -18,12 +17,12 @@ def complete_lifecycle(context: click.Context, _: click.Parameter, incomplete: s
     return _starting(names, incomplete)
 
 
-def complete_thing(*kinds: type[Any]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """The names of claims, deliveries and so on."""
+def complete_target(*kinds: type[Any]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes the names of declarations of these kinds."""
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         try:
-            names = [target.name for target in find_things(context.params.get("apps") or (), (), *kinds)]
+            names = [target.name for target in find_targets(context.params.get("apps") or (), (), *kinds)]
         except Exception:
             return []
         return _starting(names, incomplete)

@@ -8,14 +8,14 @@ from starlette.responses import Response
 
 from raceproof.declare.spec import Claimable, Spec
 from raceproof.deliveries import Delivery
-from raceproof.ops.web.here import Here
-from raceproof.ops.web.looking.attempts import attempts as attempts_of
-from raceproof.ops.web.looking.claims import Held
-from raceproof.ops.web.looking.claims import claims as claims_of
-from raceproof.ops.web.looking.deliveries import deliveries as deliveries_of
-from raceproof.ops.web.looking.inboxes import inbox as inbox_of
-from raceproof.ops.web.looking.rows import Count
-from raceproof.ops.web.rendering import key_text
+from raceproof.ops.web.filters import key_text
+from raceproof.ops.web.queries.attempts import attempts as attempts_of
+from raceproof.ops.web.queries.claims import Held
+from raceproof.ops.web.queries.claims import claims as claims_of
+from raceproof.ops.web.queries.deliveries import deliveries as deliveries_of
+from raceproof.ops.web.queries.inboxes import inbox as inbox_of
+from raceproof.ops.web.queries.rows import Count
+from raceproof.ops.web.visit import Here
 
 _THEN = {"resend": "the next try sends again", "probe": "the next try asks first", "hold": "it is held for a person"}
 

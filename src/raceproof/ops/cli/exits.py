@@ -8,7 +8,7 @@ import click
 
 
 class ExitCode(IntEnum):
-    """What a caller's script can rely on."""
+    """The exit codes that scripts can rely on."""
 
     OK = 0
     ERROR = 1
@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
 
 
 class Failure(click.ClickException):
-    """Something that happens in a normal life: what happened, and what to do next."""
+    """An expected failure: what happened, and what to do next."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.ERROR, advice: str = "") -> None:
         super().__init__(message)
@@ -39,5 +39,5 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 def is_unwritable(error: Exception) -> bool:
-    """Whether stdout does not take what is printed: the file that it goes to is full, say."""
+    """Whether stdout cannot be written, for example because its file system is full."""
     return isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None

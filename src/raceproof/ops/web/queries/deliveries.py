@@ -14,9 +14,9 @@ from raceproof.kernel.statement import Program
 from raceproof.kernel.tenants import is_of_tenant
 from raceproof.ops.doctor.redis import delivered_parts
 from raceproof.ops.inspect import redis_clock, sql_of
-from raceproof.ops.web.looking import redis_rows
-from raceproof.ops.web.looking.rows import MOST, Count
-from raceproof.ops.web.looking.texts import (
+from raceproof.ops.web.queries import redis_rows
+from raceproof.ops.web.queries.rows import MOST, Count
+from raceproof.ops.web.queries.statements import (
     indexes,
     literals,
     newest,

@@ -21,7 +21,7 @@ from raceproof.kernel.statement import Program, Rows, Statement, reading
 from raceproof.kernel.tenants import entry_of_tenant, history_start
 from raceproof.moves.request import request
 from raceproof.ops.inspect import programs_of, redis_clock, scan, searchable, sql_of, statement
-from raceproof.ops.sweep.finding import overdue, spent_rows, sweep_texts, unsearchable
+from raceproof.ops.sweep.search import overdue, spent_rows, sweep_texts, unsearchable
 from raceproof.store import AsyncStore, Store
 
 T = TypeVar("T")

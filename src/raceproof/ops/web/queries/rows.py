@@ -10,8 +10,8 @@ from raceproof.declare.spec import Spec
 from raceproof.kernel.quoting import identifier
 from raceproof.kernel.statement import Program
 from raceproof.ops.inspect import sql_of
-from raceproof.ops.web.looking import redis_rows
-from raceproof.ops.web.looking.texts import (
+from raceproof.ops.web.queries import redis_rows
+from raceproof.ops.web.queries.statements import (
     before,
     indexes,
     names,

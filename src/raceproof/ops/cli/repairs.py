@@ -1,26 +1,27 @@
-"""Commands as they can be pasted into a shell: with the tenant, and a separator that no part of a key contains."""
+"""Repairs as commands for a shell: with the tenant, and a separator that no part of a key contains."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from raceproof.ops.cli.things import Target, tenant_column
-from raceproof.ops.doctor.pasting import key_words, shell_word
+from raceproof.ops.cli.apps import Target
+from raceproof.ops.cli.targets import tenant_column
+from raceproof.ops.doctor.quoting import key_words, shell_word
 
 
 @dataclass(frozen=True, slots=True)
-class Pasting:
-    """How whoever asked has named the rows."""
+class RepairCommands:
+    """Writes commands with the tenant and the separator that the caller used."""
 
     tenant: str | None = None
     separator: str = ","
 
     def command(self, name: str, target: Target[Any], *words: str) -> str:
-        """A command about a target, with further words that are written for a shell already."""
+        """A command about a target; further words are quoted for a shell already."""
         return " ".join(("raceproof", name, *self._at(target), shell_word(target.name), *words))
 
     def move(self, target: Target[Any], moves: Iterable[str], key: Any) -> str:
-        """A move of a row; where there are several, a person has to choose one."""
+        """A move of a row; if several are possible, the operator chooses one."""
         spec = target.thing.lifecycle
         ways = "|".join(map(shell_word, moves)) or "(no move)"
         words = ("raceproof", "move", *self._at(target), shell_word(spec.name), ways)
@@ -28,7 +29,7 @@ class Pasting:
         end_of_options = ("--",) if written.lstrip("$'").startswith("-") else ()
         return " ".join((*words, *separator, *end_of_options, written))
 
-    def named(self, option: str, key: Any) -> str:
+    def key_option(self, option: str, key: Any) -> str:
         """The option that names a row."""
         *separator, written = self._key(key)
         return " ".join((*separator, option, written))

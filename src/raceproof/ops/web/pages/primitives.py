@@ -8,16 +8,17 @@ from starlette.responses import Response
 
 from raceproof.attempts import Attempts
 from raceproof.declare.spec import Spec
-from raceproof.kernel.statement import Program, reading
+from raceproof.kernel.statement import Program
 from raceproof.kernel.tenants import is_of_tenant
-from raceproof.ops.web.drawing import bands
-from raceproof.ops.web.here import Here
-from raceproof.ops.web.looking.attempts import attempts as attempts_of
-from raceproof.ops.web.looking.deliveries import deliveries as deliveries_of
-from raceproof.ops.web.looking.inboxes import inbox as inbox_of
-from raceproof.ops.web.looking.leases import leaders
-from raceproof.ops.web.looking.texts import typed
-from raceproof.ops.web.pages.work import delivery_url
+from raceproof.ops.inspect import current_attempt
+from raceproof.ops.web.pages.stuck import delivery_url
+from raceproof.ops.web.pictures import bands
+from raceproof.ops.web.queries.attempts import attempts as attempts_of
+from raceproof.ops.web.queries.deliveries import deliveries as deliveries_of
+from raceproof.ops.web.queries.inboxes import inbox as inbox_of
+from raceproof.ops.web.queries.leases import leaders
+from raceproof.ops.web.queries.statements import typed
+from raceproof.ops.web.visit import Here
 from raceproof.store import AsyncStore
 
 _SPANS = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1), "6h": timedelta(hours=6)}
@@ -62,7 +63,7 @@ def _of_owner(store: AsyncStore, asked: Attempts, owner: str) -> Program[dict[st
     # where the owner is the tenant, asking for another owner is asking for another tenant's row
     if asked.lifecycle.tenant == asked.owner and not is_of_tenant(asked.owner, (key,), store.tenant):
         return None
-    return (yield from reading(store._current_attempt(asked, key, None)))
+    return (yield from current_attempt(store, asked, key))
 
 
 async def leader(here: Here) -> Response:

@@ -109,7 +109,7 @@ def _fields(statement: Statement, _: Callable[[], float]) -> Program[Rows]:
 
 
 def _rows_of_doctor(statement: Statement, _: Callable[[], float]) -> Program[Rows]:
-    """`doctor/look.lua`, in plain commands; a key of another type is not a row."""
+    """`doctor/rows.lua`, in plain commands; a key of another type is not a row."""
     found: list[Sequence[Any]] = []
     for key in statement.keys:
         (left,) = yield Statement(statement.name, "PTTL", (key,))

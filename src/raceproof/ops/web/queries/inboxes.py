@@ -10,9 +10,9 @@ from raceproof.inbox import Inbox
 from raceproof.kernel.moment import moment
 from raceproof.kernel.quoting import qualified
 from raceproof.kernel.statement import Program, Statement
-from raceproof.ops.web.looking import redis_rows
-from raceproof.ops.web.looking.rows import MOST, Count
-from raceproof.ops.web.looking.texts import statement, whole_number
+from raceproof.ops.web.queries import redis_rows
+from raceproof.ops.web.queries.rows import MOST, Count
+from raceproof.ops.web.queries.statements import statement, whole_number
 from raceproof.store import AsyncStore
 
 _ENDED = 1_000

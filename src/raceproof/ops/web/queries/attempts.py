@@ -9,8 +9,8 @@ from raceproof.attempts import Attempts
 from raceproof.kernel.moment import moment
 from raceproof.kernel.quoting import identifier, qualified
 from raceproof.kernel.statement import Program
-from raceproof.ops.web.looking import redis_rows
-from raceproof.ops.web.looking.texts import indexes, newest, statement, status_text, tenant_matches
+from raceproof.ops.web.queries import redis_rows
+from raceproof.ops.web.queries.statements import indexes, newest, statement, status_text, tenant_matches
 from raceproof.store import AsyncStore
 
 _SHOWN = 100

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from raceproof.declare.spec import Spec
 from raceproof.ops.diagram import svg
-from raceproof.ops.web.looking.leases import Band
-from raceproof.ops.web.looking.rows import Count
+from raceproof.ops.web.queries.leases import Band
+from raceproof.ops.web.queries.rows import Count
 
 _SVG = "{http://www.w3.org/2000/svg}"
 ElementTree.register_namespace("", "http://www.w3.org/2000/svg")

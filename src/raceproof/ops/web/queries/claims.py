@@ -15,8 +15,8 @@ from raceproof.kernel.quoting import identifier
 from raceproof.kernel.redis import text_of
 from raceproof.kernel.statement import Program, Statement
 from raceproof.ops.inspect import redis_clock, sql_of
-from raceproof.ops.web.looking import redis_rows
-from raceproof.ops.web.looking.texts import indexes, newest, statement, status_text, tenant_matches, whole_number
+from raceproof.ops.web.queries import redis_rows
+from raceproof.ops.web.queries.statements import indexes, newest, statement, status_text, tenant_matches, whole_number
 from raceproof.schema.indexes import claim_indexes, search_columns
 from raceproof.store import AsyncStore
 

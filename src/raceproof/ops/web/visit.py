@@ -18,13 +18,13 @@ from raceproof.kernel.statement import Program
 from raceproof.ops.web.access import COOKIE, FIELD, Access, Gate, page_cookie
 from raceproof.ops.web.audit import Audit
 from raceproof.ops.web.bulk import Plans
-from raceproof.ops.web.declared import Catalog
+from raceproof.ops.web.catalog import Catalog
+from raceproof.ops.web.filters import problem
 from raceproof.ops.web.forms import Form
 from raceproof.ops.web.links import Link
 from raceproof.ops.web.live import Feed, Pages
-from raceproof.ops.web.looking.leases import Watch
 from raceproof.ops.web.notices import Notices
-from raceproof.ops.web.rendering import problem
+from raceproof.ops.web.queries.leases import Watch
 from raceproof.ops.web.source import Source
 from raceproof.ops.web.token import TokenAccess
 from raceproof.store import AsyncStore

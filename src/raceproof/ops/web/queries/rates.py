@@ -13,8 +13,8 @@ from raceproof.kernel.moment import moment
 from raceproof.kernel.quoting import qualified
 from raceproof.kernel.statement import Program
 from raceproof.kernel.tenants import entry_of_tenant, history_start
-from raceproof.ops.web.looking.texts import literals, statement
-from raceproof.ops.web.rendering import span
+from raceproof.ops.web.filters import span
+from raceproof.ops.web.queries.statements import literals, statement
 from raceproof.store import AsyncStore
 
 MINUTE = 60.0

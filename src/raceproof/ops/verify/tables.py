@@ -9,8 +9,8 @@ from raceproof.deliveries import Delivery
 from raceproof.kernel.statement import Program
 from raceproof.ops.verify.catalog import Catalog
 from raceproof.ops.verify.claims import timed_columns
+from raceproof.ops.verify.column_types import number_findings, time_findings
 from raceproof.ops.verify.finding import Finding
-from raceproof.ops.verify.kinds import number_findings, time_findings
 from raceproof.schema import Dialect
 from raceproof.schema.indexes import attempt_index
 from raceproof.schema.needed import Tabled, adding, columns_of, creating, own_columns_of, table_of
