@@ -26,6 +26,11 @@ class Driver:
         """Whether a decision is final when the call returns; in a transaction of the caller's it is not."""
         return True
 
+    @property
+    def backend_pid(self) -> int | None:
+        """The PostgreSQL process that the server named when the connection was made; None where that is unknown."""
+        return None
+
     def execute(self, statement: Statement) -> Rows:
         raise NotImplementedError
 
@@ -56,6 +61,11 @@ class AsyncDriver:
     def settled(self) -> bool:
         """Whether a decision is final when the call returns; in a transaction of the caller's it is not."""
         return True
+
+    @property
+    def backend_pid(self) -> int | None:
+        """The PostgreSQL process that the server named when the connection was made; None where that is unknown."""
+        return None
 
     async def execute(self, statement: Statement) -> Rows:
         raise NotImplementedError

@@ -47,6 +47,11 @@ class WarmPostgres(AsyncDriver):
         self._shared: Own | None = None
         self._closed = False
 
+    @property
+    def backend_pid(self) -> int | None:
+        """0 behind a pooler; several connections share no process, and each has checked for a pooler itself."""
+        return None if self.dialect.by_index else 0
+
     async def open(self) -> None:
         self._shared = await self._connect()
 

@@ -53,6 +53,10 @@ class WarmDriver(Driver):
         finally:
             self._lock.release()
 
+    @property
+    def backend_pid(self) -> int | None:
+        return self._driver.backend_pid
+
     def _take_turn(self) -> None:
         """The connection for one call; nothing of it is sent before it has its turn."""
         if not self._lock.acquire(timeout=self._patience):

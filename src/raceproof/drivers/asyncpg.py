@@ -59,6 +59,10 @@ class AsyncpgConnection(AsyncDriver):
         return self._began or self.is_closed or not self._connection.is_in_transaction()
 
     @property
+    def backend_pid(self) -> int | None:
+        return int(self._connection.get_server_pid())
+
+    @property
     def is_closed(self) -> bool:
         return bool(self._connection.is_closed())
 

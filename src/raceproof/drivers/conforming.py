@@ -34,3 +34,11 @@ def setting_of(raw: Any) -> str | None:
         said = raw.pgconn.parameter_status(NAME.encode())
         return said.decode() if said is not None else None
     return None
+
+
+def backend_pid(connection: Any) -> int | None:
+    """The server process of a connection of psycopg or asyncpg; None for any other."""
+    if hasattr(connection, "get_server_pid"):
+        return int(connection.get_server_pid())
+    found = getattr(getattr(connection, "info", None), "backend_pid", None)
+    return None if found is None else int(found)

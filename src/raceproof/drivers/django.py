@@ -9,7 +9,7 @@ from django.db import connections
 from django.db.utils import Error
 
 from raceproof.driver import Driver
-from raceproof.drivers.conforming import refuse_escapes, setting_of
+from raceproof.drivers.conforming import backend_pid, refuse_escapes, setting_of
 from raceproof.drivers.django_types import ModelTypes
 from raceproof.drivers.sqlite import SqliteTransaction
 from raceproof.drivers.typed import typed
@@ -53,6 +53,10 @@ class DjangoConnection(Driver):
     @property
     def settled(self) -> bool:
         return self._began or not self._in_transaction
+
+    @property
+    def backend_pid(self) -> int | None:
+        return backend_pid(self._connection.connection)
 
     @property
     def _in_transaction(self) -> bool:

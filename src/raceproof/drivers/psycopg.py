@@ -104,6 +104,10 @@ class PsycopgConnection(Driver):
     def settled(self) -> bool:
         return self._transaction.settled
 
+    @property
+    def backend_pid(self) -> int | None:
+        return int(self._pgconn.backend_pid)
+
     def run(self, program: Program[T]) -> T:
         with self._lock:
             if self._pgconn.pipeline_status != _NO_PIPELINE:
@@ -150,6 +154,10 @@ class AsyncPsycopgConnection(AsyncDriver):
     @property
     def settled(self) -> bool:
         return self._transaction.settled
+
+    @property
+    def backend_pid(self) -> int | None:
+        return int(self._pgconn.backend_pid)
 
     async def run(self, program: Program[T]) -> T:
         async with self._lock:

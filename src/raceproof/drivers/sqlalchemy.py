@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from raceproof.driver import AsyncDriver, Driver
-from raceproof.drivers.conforming import refuse_escapes, setting_of
+from raceproof.drivers.conforming import backend_pid, refuse_escapes, setting_of
 from raceproof.drivers.sqlalchemy_types import MappedTypes
 from raceproof.drivers.sqlite import SqliteTransaction, opens_by_itself
 from raceproof.drivers.typed import typed
@@ -133,6 +133,10 @@ class SqlalchemyConnection(Driver):
     def settled(self) -> bool:
         return commits_by_itself(self._connection)
 
+    @property
+    def backend_pid(self) -> int | None:
+        return backend_pid(self._connection.connection.driver_connection)
+
     def execute(self, statement: Statement) -> Rows:
         return self._database.run(self._connection, statement)
 
@@ -149,6 +153,11 @@ class AsyncSqlalchemyConnection(AsyncDriver):
     @property
     def settled(self) -> bool:
         return False
+
+    @property
+    def backend_pid(self) -> int | None:
+        plain = self._connection.sync_connection
+        return None if plain is None else backend_pid(plain.connection.driver_connection)
 
     async def execute(self, statement: Statement) -> Rows:
         return await run_unbroken(self._database, self._connection, statement)

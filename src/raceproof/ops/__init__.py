@@ -1,1 +1,1 @@
-"""Tools for operators. The library works without any of them, and imports none."""
+"""Tools for operators. The library works without them, and imports none."""

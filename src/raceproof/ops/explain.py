@@ -1,7 +1,7 @@
-"""Why can a row not go there now? The declaration held against the row as it was read: each condition, true or false.
+"""Why can a row not move to a status now? Compares the declaration with the row: each condition, true or false.
 
-Promise: pure, decides nothing and writes nothing; the move itself is decided by the store, on the row of that moment.
-A guard that only the store can decide (`sql(…)`, the order of texts) is told as unknown, never guessed.
+Promise: pure; it decides and writes nothing, the store decides the move on the row of that moment. A guard that only the
+store can evaluate (`sql(…)`, the order of texts) is unknown, never guessed.
 """
 
 from collections import deque
@@ -21,19 +21,19 @@ from raceproof.moves import HistoryEntry
 __all__ = ["Condition", "Explanation", "Step", "explain", "holds", "shortest_path"]
 
 Verdict = Literal["already", "possible", "depends", "impossible", "missing"]
-"""`depends`: everything that can be told from here holds, the rest is decided in the store."""
+"""`depends`: all conditions known here hold, the store decides the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Something that must hold for the row to go there; `holds` is None where only the store knows."""
+    """A condition of a move; `holds` is None if only the store can evaluate it."""
 
     what: str
     holds: bool | None
     found: str
-    """What is the case instead, or why nobody knows; empty where the condition holds."""
+    """What was found instead, or why it is unknown; empty if the condition holds."""
     move: str | None = None
-    """The move that demands it, if it is not demanded of all."""
+    """The move that requires it; None if all moves do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +56,30 @@ class Explanation:
     verdict: Verdict
     conditions: tuple[Condition, ...]
     last: HistoryEntry | None
-    """The last accepted move, where a history is kept."""
+    """The last accepted move, if the lifecycle keeps a history."""
     allowed: tuple[Step, ...]
-    """What leads out of the status that the row has now; its guards are not considered."""
+    """The moves from the current status, ignoring guards."""
     path: tuple[Step, ...]
-    """The shortest declared way to the target; empty where there is none."""
+    """The shortest declared path to the target; empty if there is none."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """The same in words, one thought on a line."""
+        """The same as text."""
         lines = [self._headline()]
         lines += [f"  {_mark(one.holds)} {_condition(one)}" for one in self.conditions]
         if self.last:
-            lines.append(f"Last moved {_told(self.last)}.")
+            lines.append(f"Last moved {_last_move(self.last)}.")
         if self.verdict in ("missing", "already"):
             return lines
         if self.verdict == "impossible":
-            leading = ", ".join(f"{step.move} → {step.after}" for step in self.allowed) or "nothing"
-            lines.append(f"Allowed from {self.status}: {leading}.")
+            allowed = ", ".join(f"{step.move} → {step.after}" for step in self.allowed) or "nothing"
+            lines.append(f"Allowed from {self.status}: {allowed}.")
             if len(self.path) > 1:
                 way = ", then ".join(f"{step.move} → {step.after}" for step in self.path)
-                lines.append(f"It would get there by {way}.")
+                lines.append(f"Path: {way}.")
             elif not self.path:
                 lines.append(f"No declared moves lead from {self.status} to {self.target}.")
         return lines
@@ -90,15 +90,13 @@ class Explanation:
             case "missing":
                 return f"{row} does not exist."
             case "already":
-                return f"{row} is at {self.target} already."
+                return f"{row} is already at {self.target}."
             case "possible":
-                return f"{row} is at {self.status} and can go to {self.target} now."
+                return f"{row} is at {self.status} and can move to {self.target} now."
             case "depends":
-                return (
-                    f"{row} is at {self.status} and may go to {self.target}: the store decides what is marked with ?."
-                )
+                return f"{row} is at {self.status} and may move to {self.target}: the store decides the conditions marked ?."
             case "impossible":
-                return f"{row} is at {self.status} and cannot go to {self.target} now."
+                return f"{row} is at {self.status} and cannot move to {self.target} now."
 
 
 def explain(
@@ -213,11 +211,11 @@ def _conditions(
     known = status in spec.status_of
     if not known:
         declared = ", ".join(spec.status_of)
-        yield Condition("the status must be declared", False, f"it is {status}; declared are {declared}")
+        yield Condition("status must be declared", False, f"it is {status}; the declared statuses are {declared}")
     if status in spec.terminal:
-        yield Condition("a move must lead out of its status", False, f"{status} is terminal")
+        yield Condition("a move must lead out of the status", False, f"{status} is terminal")
     if not moves:
-        yield Condition("a move must lead there", False, "none is declared; only a new row has this status")
+        yield Condition("a move must lead to the status", False, "none is declared; only new rows have it")
     for move in moves:
         sources = " or ".join(move.sources)
         at_source = status in move.sources
@@ -232,10 +230,10 @@ def _guard(guard: Predicate, row: Mapping[str, Any], move: Move[Any], hidden: Co
     what, found = str(guard), ""
     if isinstance(guard, Comparison) and is_secret(guard.column, hidden):
         value = "" if guard.value is None else f" {HIDDEN}"
-        found = "" if held else "what the column holds is not shown"
+        found = "" if held else "the value is hidden"
         return Condition(f"{guard.column} {guard.operator}{value}", held, found, move.name)
     if held is None:
-        found = "decided in the store"
+        found = "decided by the store"
     elif not held and isinstance(guard, Comparison):
         value = row[guard.column]
         found = f"{guard.column} is {'NULL' if value is None else repr(value)}"
@@ -266,7 +264,7 @@ def _condition(one: Condition) -> str:
     return f"{needed}, but {one.found}" if one.found else needed
 
 
-def _told(entry: HistoryEntry) -> str:
+def _last_move(entry: HistoryEntry) -> str:
     by = f"by {entry.actor} " if entry.actor else ""
     reason = f", because: {entry.reason}" if entry.reason else ""
     before = entry.before or "(new)"  # an override may have inserted it

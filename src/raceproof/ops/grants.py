@@ -1,4 +1,4 @@
-"""The least rights that a program needs for a set of declarations: GRANT statements, or a rule for an ACL user of Redis.
+"""The minimal rights for a set of declarations: GRANT statements, or an ACL rule of Redis.
 
 Promise: with these rights and no others every call of these declarations works. A role with more can do more than the
 library does. Not covered: your own statements on the same tables, and DDL, which the library never runs.

@@ -3,9 +3,9 @@
 Tools use this and the public methods of a store, and nothing of its drivers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from raceproof.attempts import Attempts
 from raceproof.attempts.request import start_request
@@ -23,6 +23,9 @@ _KEYS_IN_ONE_SCAN = 500
 _SPECIAL = "*?[]\\^"
 
 AnyStore = Store | AsyncStore
+T = TypeVar("T")
+Steps = Generator[Program[Any], Any, T]
+"""Programs run one by one, each in a transaction of its own."""
 
 
 def programs_of(store: AnyStore) -> Programs:
@@ -53,13 +56,58 @@ def is_settled(store: AnyStore) -> bool:
     return store.driver.settled
 
 
+def run_steps(store: AnyStore, steps: Steps[T]) -> Any:
+    """Run programs one after the other; each result or error goes back into `steps`. On an AsyncStore, await it."""
+    return _arun_steps(store, steps) if isinstance(store, AsyncStore) else _run_steps(store, steps)
+
+
+def _run_steps(store: Store, steps: Steps[T]) -> T:
+    try:
+        program = next(steps)
+        while True:
+            try:
+                found = store.run(reading(program))
+            except Exception as error:
+                program = steps.throw(error)
+            else:
+                program = steps.send(found)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+async def _arun_steps(store: AsyncStore, steps: Steps[T]) -> T:
+    try:
+        program = next(steps)
+        while True:
+            try:
+                found = await store.run(reading(program))
+            except Exception as error:
+                program = steps.throw(error)
+            else:
+                program = steps.send(found)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def backend_pid(store: AnyStore) -> int | None:
+    """The PostgreSQL process that the server named on connecting: 0 behind a pooler, None where that is unknown."""
+    return store.driver.backend_pid
+
+
 # Redis
+
+
+def is_cluster(store: AnyStore) -> bool:
+    """Whether the store is a Redis cluster, whose keys are spread over its nodes."""
+    return bool(store.driver.dialect.cluster)
 
 
 def searchable(store: AnyStore, asked: object) -> RedisDialect:
     """The dialect of a Redis server whose keys can be walked; on a cluster they are spread."""
     dialect: RedisDialect = store.driver.dialect
-    if dialect.cluster:
+    if is_cluster(store):
         raise CallError(f"{asked}: a cluster cannot be searched for rows")
     return dialect
 

@@ -1,8 +1,7 @@
-"""Prometheus: counters of decisions, and gauges of how a store stands. Label values come from declarations alone.
+"""Prometheus: counters of decisions, and gauges of the state of a store. Label values come from declarations alone.
 
-A key, a holder, a reason or an error is never a label, so the number of series is bounded by what the code declares. Where
-callers name things freely (`by` of a delivery, the source of an event), only names that are given here count, and the rest
-is `other`.
+Keys, holders, reasons and errors are never labels, so the declarations bound the number of series. Where callers choose
+names freely (`by` of a delivery, the source of an event), only the names given here are labels; all others are `other`.
 """
 
 import threading
@@ -28,28 +27,28 @@ OTHER = "other"
 
 # name -> what it counts, and its labels; Prometheus adds _total
 COUNTERS = {
-    "transitions": ("Decisions about moves, by what came of them", ("lifecycle", "move", "outcome")),
-    "fenced_writes": ("Writes refused because the caller's fence was old", ("lifecycle", "move")),
-    "claims": ("Claims, renewals and releases of rows, by what came of them", ("lifecycle", "claim", "outcome")),
-    "deliveries": ("Turns to deliver and their ends, by who asked", ("delivery", "path", "outcome")),
-    "attempts_superseded": ("Attempts that were ended by the next one", ("lifecycle",)),
+    "transitions": ("Decisions about moves, by outcome", ("lifecycle", "move", "outcome")),
+    "fenced_writes": ("Writes refused because of a stale fence", ("lifecycle", "move")),
+    "claims": ("Claims, renewals and releases of rows, by outcome", ("lifecycle", "claim", "outcome")),
+    "deliveries": ("Permits to send and recorded outcomes, by caller", ("delivery", "path", "outcome")),
+    "attempts_superseded": ("Attempts superseded by the next one", ("lifecycle",)),
     "leader_changes": ("Leases that this process took over", ("lease",)),
-    "inbox_received": ("Events that were brought to an inbox", ("inbox", "source", "outcome")),
-    "store_errors": ("Statements that the store did not answer as it should", ("statement", "kind")),
+    "inbox_received": ("Events received by an inbox", ("inbox", "source", "outcome")),
+    "store_errors": ("Statements that failed or got no answer", ("statement", "kind")),
 }
 GAUGES = {
-    "state_items": ("Rows at a status, as far as they were counted", ("lifecycle", "status")),
-    "state_oldest_timestamp_seconds": ("Since when the oldest row is at a status", ("lifecycle", "status")),
-    "claims_held": ("Rows that somebody holds, with a lease that is not over", ("lifecycle", "claim")),
-    "attempts_active": ("Open attempts whose time is not over", ("lifecycle",)),
-    "inbox_oldest_timestamp_seconds": ("When the oldest event came that waits", ("inbox",)),
-    "leader": ("1 where the lease is held: in an application by this process, else by anybody", ("lease",)),
-    "leader_epoch": ("The epoch of the lease, as far as is known", ("lease",)),
+    "state_items": ("Rows at a status, up to the counting limit", ("lifecycle", "status")),
+    "state_oldest_timestamp_seconds": ("Since when the oldest row has been at a status", ("lifecycle", "status")),
+    "claims_held": ("Rows held under an unexpired lease", ("lifecycle", "claim")),
+    "attempts_active": ("Open attempts that are not overdue", ("lifecycle",)),
+    "inbox_oldest_timestamp_seconds": ("When the oldest waiting event was received", ("inbox",)),
+    "leader": ("1 if the lease is held: in an application by this process, otherwise by any process", ("lease",)),
+    "leader_epoch": ("The last known epoch of the lease", ("lease",)),
 }
-ACKNOWLEDGED = ("inbox_ack_seconds", "How long it took the store to keep an event", ("inbox",))
+ACKNOWLEDGED = ("inbox_ack_seconds", "Time to store an event", ("inbox",))
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
-_NO_TURN = {"delivered": "already", "sending": "busy", "reserved": "busy", "uncertain": "held"}
+_NOT_PERMITTED = {"delivered": "already", "sending": "busy", "reserved": "busy", "uncertain": "held"}
 
 
 class Reading(NamedTuple):
@@ -63,10 +62,10 @@ class Reading(NamedTuple):
 def count_decisions(
     registry: "CollectorRegistry | None" = None, *, paths: Sequence[str] = (), sources: Sequence[str] = ()
 ) -> Callable[[], None]:
-    """Count every decision of this process from now on; call what comes back to stop.
+    """Count every decision of this process from now on; call the result to stop.
 
-    `paths` are the ways to a delivery, as `("callback", "poller")`: a caller whose `by` is one, or begins with one and a
-    sign, counts as that. `sources` are the sources of events.
+    `paths` name the callers of deliveries, such as `("callback", "poller")`: a `by` that equals one, or begins with one
+    and a punctuation mark, counts as it. `sources` are the sources of events.
     """
     prometheus = _prometheus()
     target = registry or prometheus.REGISTRY
@@ -83,23 +82,23 @@ def count_decisions(
 
 
 class _Counting:
-    """The metrics of one registry, and which event counts as what."""
+    """The metrics of one registry, and how events count."""
 
     def __init__(self, prometheus: Any, registry: Any, paths: Sequence[str], sources: Sequence[str]) -> None:
         counters = {
             name: prometheus.Counter(PREFIX + name, text, labels, registry=registry)
             for name, (text, labels) in COUNTERS.items()
         }
-        leading = {
+        leases = {
             name: prometheus.Gauge(PREFIX + name, *GAUGES[name], registry=registry)
             for name in ("leader", "leader_epoch")
         }
         name, text, labels = ACKNOWLEDGED
         self._acknowledged = prometheus.Histogram(PREFIX + name, text, labels, buckets=_BUCKETS, registry=registry)
-        self._counters, self._gauges = counters, leading
-        self.metrics = [*counters.values(), *leading.values(), self._acknowledged]
+        self._counters, self._gauges = counters, leases
+        self.metrics = [*counters.values(), *leases.values(), self._acknowledged]
         self._paths, self._sources = tuple(paths), frozenset(sources)
-        self._believed: dict[str, dict[str, float]] = {}
+        self._deadlines: dict[str, dict[str, float]] = {}
         self._series: dict[tuple[str, ...], Any] = {}
 
     def count(self, event: Event) -> None:
@@ -115,7 +114,7 @@ class _Counting:
             case "start":
                 self._start(event)
             case "lease":
-                self._lead(event)
+                self._lease(event)
             case "receive":
                 self._receive(event)
             case _:
@@ -148,9 +147,9 @@ class _Counting:
     def _delivery(self, event: Event) -> None:
         outcome = event.outcome
         if event.operation == "deliver":
-            outcome = _NO_TURN.get(outcome, outcome)
+            outcome = _NOT_PERMITTED.get(outcome, outcome)
         elif event.operation == "mark" and outcome == "won":
-            return  # it says that the send begins
+            return  # the send begins
         elif event.operation == "resolve" and event.answer.won:
             outcome = "resolved"
         self._add("deliveries", event.lifecycle, self._path(event.by), outcome)
@@ -168,22 +167,22 @@ class _Counting:
             self._add("attempts_superseded", event.lifecycle)
             self._moved(event, answer.declared.supersede.name, "moved")
 
-    def _lead(self, event: Event) -> None:
+    def _lease(self, event: Event) -> None:
         answer: Any = event.answer
         lease, by = event.lifecycle, event.by or ""
-        believed = self._believed.setdefault(lease, {})
+        deadlines = self._deadlines.setdefault(lease, {})
         if not hasattr(answer, "epoch"):
-            return  # nobody knows
-        for gone in [one for one, deadline in believed.items() if deadline <= time.monotonic()]:
-            del believed[gone]
+            return  # the answer is unknown
+        for gone in [one for one, deadline in deadlines.items() if deadline <= time.monotonic()]:
+            del deadlines[gone]
         if isinstance(answer, LeaseGranted):
-            believed[by] = answer.deadline
+            deadlines[by] = answer.deadline
             if answer.taken_over:
                 self._add("leader_changes", lease)
         else:
-            believed.pop(by, None)
+            deadlines.pop(by, None)
         self._gauges["leader_epoch"].labels(lease).set(answer.epoch)
-        self._gauges["leader"].labels(lease).set_function(lambda: float(_any_left(believed)))
+        self._gauges["leader"].labels(lease).set_function(lambda: float(_any_unexpired(deadlines)))
 
     def _receive(self, event: Event) -> None:
         answer: Any = event.answer
@@ -194,21 +193,21 @@ class _Counting:
 
     def _add(self, name: str, *labels: str) -> None:
         series = self._series.get((name, *labels))
-        if series is None:  # to look one up is slow, and it is asked for with each decision
+        if series is None:  # looking one up is slow, and every decision needs one
             series = self._series[name, *labels] = self._counters[name].labels(*labels)
         series.inc()
 
 
-def _any_left(believed: dict[str, float]) -> bool:
-    """Whether a belief to lead is not over yet."""
-    return any(deadline > time.monotonic() for deadline in tuple(believed.values()))
+def _any_unexpired(deadlines: dict[str, float]) -> bool:
+    """Whether a lease granted to this process may still be held."""
+    return any(deadline > time.monotonic() for deadline in tuple(deadlines.values()))
 
 
 class StateGauges:
-    """Gauges of how a store stands: looked at when they are asked for, at most once in `every` seconds, or shown by others.
+    """Gauges of the state of a store: read when scraped, at most once in `every` seconds, or set with `show`.
 
     gauges = StateGauges(registry, look=lambda: snapshot(store, Job, logins).readings())      # a sync store
-    gauges.show((await asnapshot(store, Job, logins)).readings())                             # an async one, now and then
+    gauges.show((await snapshot(store, Job, logins)).readings())                             # an async one, periodically
     """
 
     def __init__(
@@ -226,18 +225,18 @@ class StateGauges:
         self._registry.register(self)
 
     def show(self, readings: Iterable[Reading]) -> None:
-        """These are the values from now on."""
+        """Set the current values."""
         self._readings = list(readings)
 
     def close(self) -> None:
         self._registry.unregister(self)
 
     def describe(self) -> "Iterator[GaugeMetricFamily]":
-        """Nothing: the names depend on what is looked at."""
+        """Nothing: the names depend on the readings."""
         return iter(())
 
     def collect(self) -> "Iterator[GaugeMetricFamily]":
-        """What Prometheus calls; several at once share one look."""
+        """Called by Prometheus; concurrent scrapes share one read."""
         with self._lock:
             if self._look and (self._looked is None or time.monotonic() - self._looked >= self._every):
                 self.show(self._look())

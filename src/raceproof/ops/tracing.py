@@ -1,7 +1,7 @@
 """OpenTelemetry: one span for each decision of any primitive, as long as it took, and one for each failed statement.
 
-`raceproof.move`, `raceproof.claim`, `raceproof.deliver`, `raceproof.start`, `raceproof.lead`, `raceproof.receive` and so on.
-A failure is told by the class of its error alone, for its text may hold what is secret.
+`raceproof.move`, `raceproof.claim`, `raceproof.deliver`, `raceproof.start`, `raceproof.lease`, `raceproof.receive` and so
+on. A failure records only the class of its error, because the message may contain secrets.
 """
 
 import time
@@ -20,7 +20,7 @@ __all__ = ["trace_decisions"]
 
 
 def trace_decisions(provider: "TracerProvider | None" = None) -> Callable[[], None]:
-    """Make a span of every decision from now on, under the caller's current one; call what comes back to stop."""
+    """Create a span for every decision from now on, under the caller's current span; call the result to stop."""
     try:
         from opentelemetry import trace
         from opentelemetry.trace import Status, StatusCode

@@ -68,7 +68,7 @@ def test_a_lifecycle_whose_name_begins_like_anothers_is_another(on_sqlite: Guard
     line = on_sqlite.guarded(orders(history=True, name="OrderLine"))
     order = on_sqlite.table(orders(history=True, name="Order"))
     assert [finding.what for finding in verify(on_sqlite.db, order) if finding.level != "ok"] == [
-        "no guards: raw SQL can take a row anywhere"
+        "no guards: raw SQL can set any status"
     ]
     on_sqlite.install(order)
     for one in (order, line):

@@ -179,7 +179,7 @@ def test_guards_of_another_declaration_are_found(at: Guarded) -> None:
     order = at.guarded()
     moves = {**order.to_dict()["moves"], "reopen": {"from": ["DONE"], "to": "NEW"}}
     changed = renamed(order, moves=moves, terminal=["FAILED"])
-    assert the_problem(at, changed).what == "the guards are of another declaration"
+    assert the_problem(at, changed).what == "the guards belong to another declaration"
     at.install(changed)
     assert problems(at, changed) == []
 
@@ -221,7 +221,7 @@ def test_a_fence_that_the_column_rounds_is_found(on_postgres: GuardedPostgres, d
     """Two claims of one moment would have one fence, and the first could write as the second."""
     job = timed(on_postgres, f"timestamptz({digits})")
     found = next(one for one in problems(on_postgres, job) if one.level == "error")
-    assert found.what == "started_at is a fence and is rounded: two holders could have the same"
+    assert found.what == "started_at is a fence and is rounded: two holders could have the same fence"
     assert found.evidence == f"it is timestamp({digits}) with time zone"
     on_postgres.run(found.repair)
     assert not any("started_at" in one.what for one in problems(on_postgres, job))

@@ -52,7 +52,7 @@ def test_a_row_that_can_go_there_meets_every_condition() -> None:
         ("status QUEUED or FAILED", True, "send"),
         ("attempts < 3", True, "send"),
     ]
-    assert told.lines()[0] == "Command 'c-1' is at QUEUED and can go to SENT now."
+    assert told.lines()[0] == "Command 'c-1' is at QUEUED and can move to SENT now."
 
 
 def test_an_unmet_guard_is_told_with_the_value_found() -> None:
@@ -60,7 +60,7 @@ def test_an_unmet_guard_is_told_with_the_value_found() -> None:
     told = explain(SPEC, row("QUEUED", attempts=3), Status.SENT, key="c-1")
     assert told.verdict == "impossible"
     assert told.lines() == [
-        "Command 'c-1' is at QUEUED and cannot go to SENT now.",
+        "Command 'c-1' is at QUEUED and cannot move to SENT now.",
         "  ✓ send requires status QUEUED or FAILED",
         "  ✗ send requires attempts < 3, but attempts is 3",
         "Allowed from QUEUED: send → SENT, fail → FAILED.",
@@ -71,7 +71,7 @@ def test_the_shortest_way_round_is_told() -> None:
     """From QUEUED to DONE it takes two moves, not three."""
     told = explain(SPEC, row("QUEUED"), Status.DONE)
     assert told.path == (Step("send", "QUEUED", "SENT"), Step("finish_paid", "SENT", "DONE"))
-    assert told.lines()[-1] == "It would get there by send → SENT, then finish_paid → DONE."
+    assert told.lines()[-1] == "Path: send → SENT, then finish_paid → DONE."
 
 
 def test_a_terminal_status_is_named_as_the_reason() -> None:
@@ -83,8 +83,8 @@ def test_a_terminal_status_is_named_as_the_reason() -> None:
     ]
     told = explain(SPEC, row("DONE"), Status.SENT, history, key="c-1")
     assert told.lines() == [
-        "Command 'c-1' is at DONE and cannot go to SENT now.",
-        "  ✗ a move must lead out of its status, but DONE is terminal",
+        "Command 'c-1' is at DONE and cannot move to SENT now.",
+        "  ✗ a move must lead out of the status, but DONE is terminal",
         "  ✗ send requires status QUEUED or FAILED, but the row is at DONE",
         "  ✓ send requires attempts < 3",
         "Last moved by node-7 at 2025-03-01 12:30:15.000 UTC: finish, ACK → DONE, because: late.",
@@ -97,7 +97,7 @@ def test_a_guard_in_sql_is_unknown_here() -> None:
     """Only the store can decide it, so the answer depends on it."""
     told = explain(SPEC, row("SENT"), Status.DONE)
     assert told.verdict == "depends"
-    assert "  ? finish_paid requires amount % 2 = 0 (decided in the store)" in told.lines()
+    assert "  ? finish_paid requires amount % 2 = 0 (decided by the store)" in told.lines()
 
 
 def test_one_possible_move_is_enough() -> None:
@@ -164,7 +164,7 @@ def test_the_explanation_is_plain_data_too() -> None:
     assert data["verdict"] == "impossible"
     assert data["last"]["actor"] == "node-7"
     assert data["conditions"][0] == {
-        "what": "a move must lead out of its status",
+        "what": "a move must lead out of the status",
         "holds": False,
         "found": "DONE is terminal",
         "move": None,

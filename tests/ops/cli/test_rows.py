@@ -213,7 +213,7 @@ def test_a_uuid_is_shown_by_its_digits(cli: Cli, postgres_url: str) -> None:
     """In what people read, and in what they paste."""
     run = ("--app", APP, "--url", postgres_url, "Ticket", UUID)
     told = cli("explain", *run, "--to", "ENDED").stdout
-    assert told.startswith(f"Ticket {UUID} is at NEW and cannot go to ENDED now.")
+    assert told.startswith(f"Ticket {UUID} is at NEW and cannot move to ENDED now.")
     refused = cli("move", *run[:4], "Ticket", "end", UUID, "--yes").output
     assert UUID in refused
     assert "UUID(" not in told + refused

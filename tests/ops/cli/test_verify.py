@@ -112,7 +112,7 @@ def test_guards_of_another_declaration_are_found(cli: Cli, postgres_url: str) ->
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(script(Lifecycle.from_dict(older), dialect="postgres", only="guards").encode())
     result = cli("verify", "--app", APP, "--url", postgres_url, "Job")
-    assert (result.exit_code, "the guards are of another declaration" in result.stdout) == (6, True)
+    assert (result.exit_code, "the guards belong to another declaration" in result.stdout) == (6, True)
 
 
 DRIFTS = {

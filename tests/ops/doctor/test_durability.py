@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from raceproof import bind, connect
-from raceproof.ops.doctor import Diagnosis, Problem, adiagnose, diagnose
+from raceproof.ops.doctor import Diagnosis, Problem, diagnose
 from raceproof.testing.servers import wait_until
 from tests.ops.doctor.conftest import Ill, schema
 from tests.ops.doctor.declared import Job
@@ -163,7 +163,7 @@ def test_a_setting_of_the_connection_itself_is_found(url: str) -> None:
 async def test_an_async_store_finds_the_same(server: PlainPostgres, url: str) -> None:
     server.set("fsync", "off")
     async with connect(url) as db:
-        (problem,) = of_settings(await adiagnose(db))
+        (problem,) = of_settings(await diagnose(db))
     assert problem.what.startswith("fsync is off: ")
 
 
@@ -339,7 +339,7 @@ def test_a_setting_of_valkey_is_found_and_repaired(config: dict[str, Any], check
 async def test_an_async_store_and_either_protocol_find_the_same(protocol: int) -> None:
     with PlainValkey(appendonly=False, maxmemory_policy="allkeys-lfu") as server:
         async with connect(f"{server.url}?protocol={protocol}") as db:
-            found = await adiagnose(db)
+            found = await diagnose(db)
     assert [one.check for one in found.problems] == ["durability", "eviction"]
 
 
@@ -413,7 +413,7 @@ def test_a_setting_of_a_sqlite_connection_is_found_and_repaired(
     file.executescript(problem.repair.text)
     assert diagnose(bind(file), Job).problems == ()
     assert [one.note for one in found.checked if one.check == "durability"] == [
-        "the settings of this connection only; every other connection has its own"
+        "only this connection; every other connection has its own settings"
     ]
 
 

@@ -45,7 +45,7 @@ def test_an_undeclared_status_is_found_and_mended(ill: Ill, status: str) -> None
     assert left <= {"index"}  # of Redis: it waits, and nobody has offered it
     assert (ill.db.read(Job, "a b") or {})["status"] == "QUEUED"
     if ill.dialect == "postgres":
-        assert ill.db.history(Job, "a b")[0].reason == "doctor: its status was not declared"
+        assert ill.db.history(Job, "a b")[0].reason == "doctor: undeclared status"
 
 
 def test_guards_of_sqlite_are_told_of_each_row(ill_sqlite: Ill) -> None:
@@ -135,4 +135,4 @@ def test_a_big_table_is_looked_at_from_both_ends(ill: Ill) -> None:
         return
     assert [one.check for one in found.problems] == ["status"]
     notes = {one.note for one in found.checked if one.check == "status"}
-    assert notes == {"the first and the last 1 rows by key, not all", ""}
+    assert notes == {"only the first and the last 1 rows by key", ""}

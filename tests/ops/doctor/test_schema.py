@@ -6,7 +6,7 @@ import pytest
 from raceproof import bind
 from raceproof.connect.url import connect
 from raceproof.declare import spec_of
-from raceproof.ops.doctor import adiagnose, afix, diagnose
+from raceproof.ops.doctor import diagnose, fix
 from tests.ddl import script
 from tests.ops.doctor.conftest import Ill
 from tests.ops.doctor.declared import Job, Login, bot, letters, logins, pictures
@@ -57,7 +57,7 @@ def test_a_missing_history_is_found_and_made(ill_sql: Ill) -> None:
     """Both lifecycles miss it; it is told once."""
     ill_sql.run("DROP TABLE ill_history")
     found = ill_sql.problem("schema")
-    assert found.what == "the history ill_history does not exist: no move would succeed"
+    assert found.what == "the history ill_history does not exist: every move fails"
     ill_sql.is_cured(found)
 
 
@@ -79,7 +79,7 @@ def test_guards_of_another_declaration_are_found_and_renewed(ill_sql: Ill) -> No
     older = script(spec_of(Job), dialect=ill_sql.dialect, only="guards").replace("'DEAD'", "'BURIED'")
     ill_sql.raw.execute(older.encode()) if ill_sql.dialect == "postgres" else ill_sql.raw.executescript(older)
     found = ill_sql.problem("guard")
-    assert found.what == "the guards are of another declaration"
+    assert found.what == "the guards belong to another declaration"
     ill_sql.is_cured(found)
 
 
@@ -149,10 +149,10 @@ async def test_an_async_store_is_diagnosed_and_fixed_alike(ill: Ill) -> None:
     ill.db.offer(Job.work, ["tired"])
     known = diagnose(ill.db, *things).problems
     async with connect(ill.url) as db:
-        found = await adiagnose(db, *things)
+        found = await diagnose(db, *things)
         assert [one.what for one in found.problems] == [one.what for one in known]
-        done = await afix(db, found.problems)
-        left = (await adiagnose(db, *things)).problems
+        done = await fix(db, found.problems)
+        left = (await diagnose(db, *things)).problems
     assert {one.check for one in done} == (
         {"ttl", "stuck.claim"} if ill.dialect == "redis" else {"index", "schema", "stuck.claim"}
     )

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from raceproof.connect.url import connect
-from raceproof.ops.doctor import adiagnose, diagnose
+from raceproof.ops.doctor import diagnose
 from tests.ops.doctor.conftest import Ill
 from tests.ops.doctor.declared import Job
 
@@ -94,8 +94,8 @@ async def test_a_pooler_in_front_is_found(ill_postgres: Ill) -> None:
         with connect(url) as db:
             (problem,) = diagnose(db, Job, ignore=("guard",)).problems
         async with connect(url.partition("?")[0] + "?sslmode=disable") as adb:
-            (other,) = (await adiagnose(adb, Job)).problems
+            (other,) = (await diagnose(adb, Job)).problems
     assert problem.check == other.check == "pooler"
     assert problem.evidence[0]["process_told"] == problem.evidence[0]["process_that_answers"] + 1
     async with connect(ill_postgres.url) as direct:
-        assert (await adiagnose(direct, Job)).problems == ()
+        assert (await diagnose(direct, Job)).problems == ()

@@ -7,6 +7,7 @@ from raceproof import Claim, SendPermit
 from raceproof.declare import spec_of
 from raceproof.inbox import Arrival
 from raceproof.ops.cli.location import parse_location
+from raceproof.ops.cli.options import Options
 from raceproof.ops.cli.stores import open_store
 from raceproof.ops.doctor import Subject
 from raceproof.ops.top import Top, Watch
@@ -54,5 +55,5 @@ def fill(ill: Ill) -> None:
 def top(ill: Ill, every: float = 3600.0) -> Top:
     """The terminal on that store; with a long interval it looks when it is told to."""
     subjects = [Subject(thing, name, "--app shop.models") for name, thing in THINGS.items()]
-    location = parse_location(ill.url)
-    return Top(Watch(lambda: open_store(location), subjects), str(location), every)
+    options = Options(location=parse_location(ill.url))
+    return Top(Watch(lambda: open_store(options), subjects), str(options.location), every)

@@ -88,7 +88,7 @@ async def test_an_empty_store_says_what_would_be_there(ill: Ill) -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await looked(pilot, 2)
         await pilot.press("2")
-        assert "Nobody holds a row" in text(pilot, "#empty-claims")
+        assert "No row is held" in text(pilot, "#empty-claims")
         assert "Nothing is stuck" in text(pilot, "#empty-stuck")
         await pilot.press("p")
         while app._looking:

@@ -188,7 +188,7 @@ async def test_nothing_secret_is_shown_and_an_error_tells_no_password(small_shop
     async with visitor(lost) as client:
         for path in ("/", "/claims", item("Order", 5), "/audit", "/doctor"):
             page = (await client.get(path)).text
-            assert "secret" not in page.replace("its name says that it is a secret", "")
+            assert "secret" not in page.replace("hidden: its name looks like a secret", "")
     await lost.close()
 
 
@@ -219,7 +219,7 @@ async def test_why_not_there_shows_no_value_of_a_hidden_or_secret_column(small_s
         page = unescape((await client.get(item("Vault", "v"))).text)
     assert "pin = •••" in page
     assert "note = •••" in page
-    assert "what the column holds is not shown" in page
+    assert "the value is hidden" in page
     assert "note is not what was asked for" in page
 
 

@@ -14,7 +14,7 @@ from raceproof.ops.sweep import sweep
 from raceproof.ops.web.queries.deliveries import deliveries
 from raceproof.ops.web.queries.rates import HOUR, LOOKED_AT, MINUTE, paces
 from raceproof.ops.web.queries.rows import MOST
-from raceproof.ops.web.recent_counts import Recently
+from raceproof.ops.web.recent_counts import RecentCounts
 from tests.ops.web.fix_shop import Shop, postgres_shop, sqlite_shop, visitor
 from tests.ops.web.shop import Line, Order, logins, receipts
 
@@ -113,8 +113,8 @@ async def test_without_a_history_the_page_says_that_moves_are_not_counted(any_sh
     assert "no history is declared, so moves are not counted" in page
     assert "nothing moved" not in page
     if any_shop.store.dialect == "redis":
-        assert "Redis keeps a history for each row and none in common, so moves are not counted" in page
-        assert "refused moves are not kept" in page
+        assert "Redis stores a history per row, so moves are not counted" in page
+        assert "refused moves are not recorded" in page
 
 
 async def test_without_a_history_the_moves_of_this_process_are_counted_and_called_so(any_shop: Shop) -> None:
@@ -233,14 +233,14 @@ async def test_every_move_of_this_process_is_counted_whichever_call_made_it(smal
         "GROUP BY lifecycle, move, outcome",
         (before,),
     ).fetchall()
-    counted = board.board.feed.recently.within(MINUTE)
+    counted = board.board.feed.recent_counts.within(MINUTE)
     assert sorted((*key, number) for key, number in counted.items()) == sorted(kept)
     assert {row[1] for row in kept} >= {"start", "put_back", "pack", "give_up", "supersede"}
 
 
 def test_what_this_process_counts_is_forgotten_after_its_time() -> None:
     now = [1000.0]
-    recently: Recently[str] = Recently(clock=lambda: now[0])
+    recently: RecentCounts[str] = RecentCounts(clock=lambda: now[0])
     recently.add("move")
     now[0] += 30
     recently.add("move")

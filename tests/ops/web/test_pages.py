@@ -17,7 +17,7 @@ from tests.ops.web.shop import Order, receipts
 # what must be on it: on every store, and where the store can be searched by time
 PAGES: dict[str, tuple[list[str], list[str]]] = {
     "/": (["Order", "shop-bot", "instance-b", "NEW"], ["refused", "late worker"]),
-    "/races": ([], ["customer", "late worker", "found SHIPPED; it leads from NEW or PACKING"]),
+    "/races": ([], ["customer", "late worker", "it requires NEW or PACKING, but the row was at SHIPPED"]),
     "/races?show=losers": ([], ["packer-7", "ship by", "desk"]),
     "/stuck": (
         ["Order.packing", "the lease is over", "nobody knows whether it arrived"],
@@ -77,7 +77,7 @@ async def test_a_loser_stands_beside_its_winner_with_the_reason(any_shop: Shop) 
         page = unescape(re.sub(r"<[^>]+>", "", (await client.get(item("Order", key))).text))
     words = " ".join(page.split())
     assert re.search(r"cancel refused SHIPPED → CANCELLED .* by customer", words)
-    assert "found SHIPPED; it leads from NEW or PACKING. Won by desk with ship" in words
+    assert "it requires NEW or PACKING, but the row was at SHIPPED. Won by desk with ship" in words
 
 
 @pytest.mark.parametrize(

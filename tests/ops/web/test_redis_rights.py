@@ -11,7 +11,7 @@ import redis.asyncio
 from raceproof import AsyncStore, connect
 from raceproof.kernel.statement import Statement
 from raceproof.leases.request import LeaseRequest
-from raceproof.ops.web.redis_reader import ReadingRedis, Way
+from raceproof.ops.web.redis_reader import RedisReader, Way
 from raceproof.testing import ValkeyServer
 from tests.ops.web import shop
 from tests.ops.web.fix_shop import Shop, happen, item, visitor
@@ -100,7 +100,7 @@ async def test_a_lease_is_told_the_same_without_scripts(owner: Shop) -> None:
                 await owner.raw.delete(programs.key(shop.bot))
             for seconds in (0, 31, -3600):
                 at = now + timedelta(seconds=seconds)
-                plain = ReadingRedis(looker.driver, clock=at.timestamp)
+                plain = RedisReader(looker.driver, clock=at.timestamp)
                 told = await plain.run(programs.holder(LeaseRequest(shop.bot)))
                 assert told == await owner.store.driver.run(programs.holder(LeaseRequest(shop.bot, now=at)))
                 assert plain.way is Way.COMMANDS
@@ -126,7 +126,7 @@ class Older:
 
 async def test_a_server_without_read_only_scripts_is_asked_once(owner: Shop) -> None:
     older: Any = Older(owner.store.driver)
-    driver = ReadingRedis(older)
+    driver = RedisReader(older)
     programs: Any = owner.store.driver.programs.leases
     for _ in range(2):
         assert (await driver.run(programs.holder(LeaseRequest(shop.bot)))).by == "instance-b"
@@ -134,7 +134,7 @@ async def test_a_server_without_read_only_scripts_is_asked_once(owner: Shop) -> 
 
 
 async def test_a_script_that_would_write_is_refused_by_the_server(owner: Shop) -> None:
-    driver = ReadingRedis(owner.store.driver)
+    driver = RedisReader(owner.store.driver)
     with pytest.raises(redis.ResponseError, match=r"[Ww]rite commands are not allowed"):
         await driver.execute(Statement("web.fields", "return redis.call('HSET', KEYS[1], 'a', '1')", (), ("h",)))
     assert await owner.raw.exists("h") == 0

@@ -211,7 +211,7 @@ async def test_a_page_for_one_tenant_shows_its_own_rows(limited: Dashboard, any_
         "/audit": "because own",
         "/doctor": "LOST own",
         item("Parcel", MINE, "3"): "sender own",
-        item("Parcel", MINE, "5"): "Also seen in this process",
+        item("Parcel", MINE, "5"): "Also in this process",
     }
     async with visitor(limited) as client:
         for path, text in wanted.items():

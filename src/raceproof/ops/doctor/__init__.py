@@ -1,11 +1,11 @@
-"""What is wrong with a store, shown by its rows, and what repairs it: `diagnose(store, …)`, `adiagnose` on an async store.
+"""Problems of a store, the rows that show them, and their repairs: `diagnose(store, …)`, awaited on an async store.
 
 Promise: a diagnosis only reads; every query is bounded, whatever the size of the tables. Not promised: that a large table
-without a problem in the rows that were looked at has none elsewhere; `Checked.note` says how far a check looked.
+without problems in the scanned rows has none elsewhere; `Checked.note` says how much was scanned.
 """
 
-from raceproof.ops.doctor.diagnose import adiagnose, diagnose
+from raceproof.ops.doctor.diagnose import diagnose
 from raceproof.ops.doctor.finding import Checked, Diagnosis, Problem, Repair, Subject
-from raceproof.ops.doctor.fix import afix, fix
+from raceproof.ops.doctor.fix import fix
 
-__all__ = ["Checked", "Diagnosis", "Problem", "Repair", "Subject", "adiagnose", "afix", "diagnose", "fix"]
+__all__ = ["Checked", "Diagnosis", "Problem", "Repair", "Subject", "diagnose", "fix"]

@@ -1,16 +1,16 @@
-"""The checks, one after the other, on a sync or an async store."""
+"""The checks of the doctor, one after the other."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 from raceproof.attempts import Attempts
 from raceproof.declare.spec import Spec
 from raceproof.deliveries import Delivery
 from raceproof.inbox import Inbox
 from raceproof.kernel.errors import CallError
-from raceproof.kernel.statement import Program, reading
+from raceproof.kernel.statement import Program
 from raceproof.leases import Lease
 from raceproof.ops.doctor import (
     durability,
@@ -25,6 +25,7 @@ from raceproof.ops.doctor import (
 )
 from raceproof.ops.doctor.finding import Checked, Diagnosis, Problem, Subject, Thing
 from raceproof.ops.doctor.patient import Patient, subjects_of
+from raceproof.ops.inspect import Steps, is_cluster, run_steps
 from raceproof.schema.needed import table_of
 from raceproof.store import AsyncStore, Store
 
@@ -32,47 +33,38 @@ _CANCELLED = "57014"
 
 
 class DiagnoseOptions(TypedDict, total=False):
-    """How far to look."""
+    """How much to check."""
 
     limit: int
-    """So many rows of evidence for each problem; 20 if it is not given."""
+    """Rows of evidence per problem; 20 by default."""
     rows: int
-    """So many rows at each end of a table, where no index leads to the bad ones, and twice as many keys of Redis;
-    50 000 if it is not given."""
+    """Rows to scan at each end of a table without an index for the check, and half the keys to scan on Redis; 50 000 by
+    default."""
     seconds: float
-    """PostgreSQL gives up a query after so long; 5 if it is not given."""
+    """The time limit of a query on PostgreSQL; 5 by default."""
     now: datetime | None
     """The time to use, for tests; the store's clock otherwise."""
     clock: Callable[[], float]
-    """The clock of this process in seconds; `time.time` if it is not given."""
+    """The clock of this process in seconds; `time.time` by default."""
     ignore: Iterable[str]
-    """Checks that are not wanted, as `guard`; `stuck` is all that begin so."""
+    """Checks to skip, such as `guard`; `stuck` skips all `stuck.*`."""
 
 
-def diagnose(store: Store, *things: Thing | Subject, **options: Unpack[DiagnoseOptions]) -> Diagnosis:
-    """Look at the store and at the rows of these things; nothing is written."""
-    examination = Examination(store, things, options)
-    for check in examination.checks():
-        try:
-            examination.tell(check, store.run(reading(examination.bounded(check))))
-        except Exception as error:
-            examination.failed(check, error)
-    return examination.diagnosis()
+@overload
+def diagnose(store: Store, *things: Thing | Subject, **options: Unpack[DiagnoseOptions]) -> Diagnosis: ...
+@overload
+def diagnose(
+    store: AsyncStore, *things: Thing | Subject, **options: Unpack[DiagnoseOptions]
+) -> Awaitable[Diagnosis]: ...
 
 
-async def adiagnose(store: AsyncStore, *things: Thing | Subject, **options: Unpack[DiagnoseOptions]) -> Diagnosis:
-    """The same on an async store."""
-    examination = Examination(store, things, options)
-    for check in examination.checks():
-        try:
-            examination.tell(check, await store.run(reading(examination.bounded(check))))
-        except Exception as error:
-            examination.failed(check, error)
-    return examination.diagnosis()
+def diagnose(store: Store | AsyncStore, *things: Thing | Subject, **options: Unpack[DiagnoseOptions]) -> Any:
+    """Check the store and the rows of these declarations; nothing is written. On an AsyncStore, await it."""
+    return run_steps(store, Examination(store, things, options).steps())
 
 
 class Check(NamedTuple):
-    """One look: what it is called, whom it is about, and its program, or why it is left out."""
+    """One check: its name, its target and its program, or why it is skipped."""
 
     name: str
     target: str
@@ -81,7 +73,7 @@ class Check(NamedTuple):
 
 
 class Examination:
-    """The checks of one diagnosis and what has come of them so far."""
+    """The checks of one diagnosis, and their results so far."""
 
     def __init__(self, store: Store | AsyncStore, things: Iterable[Thing | Subject], options: DiagnoseOptions) -> None:
         self._ignored = tuple(options.get("ignore", ()))
@@ -95,12 +87,12 @@ class Examination:
             clock=options.get("clock", time.time),
         )
         if min(self._patient.limit, self._patient.rows) < 1 or not self._patient.seconds > 0:
-            raise CallError("a diagnosis with nothing to look at: limit=, rows= and seconds= are more than 0")
+            raise CallError("limit=, rows= and seconds= must be greater than 0")
         self._problems: list[Problem] = []
         self._checked: list[Checked] = []
 
-    def checks(self) -> Iterator[Check]:
-        """Lazily: what a check is about may depend on what those before it have found."""
+    def steps(self) -> Steps[Diagnosis]:
+        """The checks one by one: what a check is about may depend on what those before it have found."""
         for check in self._all():
             if self._is_ignored(check.name):
                 continue
@@ -108,33 +100,27 @@ class Examination:
                 self._checked.append(Checked(check.name, check.target, 0, check.note, skipped=True))
                 continue
             self._patient.looked_at = ""
-            yield check
+            try:
+                problems = yield self._patient.bounded(check.program)
+            except Exception as error:
+                self._skip(check, error)
+                continue
+            wanted = [one for one in problems if not self._is_ignored(one.check)]
+            self._problems += wanted
+            self._checked.append(Checked(check.name, check.target, len(wanted), self._patient.looked_at))
+        order = {"error": 0, "warning": 1}
+        return Diagnosis(tuple(sorted(self._problems, key=lambda one: order[one.level])), tuple(self._checked))
 
-    def bounded(self, check: Check) -> Program[list[Problem]]:
-        assert check.program is not None
-        return self._patient.bounded(check.program)
-
-    def tell(self, check: Check, problems: list[Problem]) -> None:
-        """A check was made."""
-        wanted = [one for one in problems if not self._is_ignored(one.check)]
-        self._problems += wanted
-        self._checked.append(Checked(check.name, check.target, len(wanted), self._patient.looked_at))
-
-    def failed(self, check: Check, error: Exception) -> None:
-        """A check that this store cannot make, or that would take too long, is left out; what is broken is not hidden."""
+    def _skip(self, check: Check, error: Exception) -> None:
+        """Skip a check that this store cannot make, or that took too long; raise all other errors."""
         code = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None)
         if code == _CANCELLED:
-            note = f"not answered within {self._patient.seconds:g} s"
+            note = f"no answer within {self._patient.seconds:g} s"
         elif isinstance(error, CallError | ValueError):
-            note = str(error)  # this store cannot tell, or a value of a row is not what it should be
+            note = str(error)  # not possible on this store, or a malformed value in a row
         else:
             raise error
         self._checked.append(Checked(check.name, check.target, 0, note, skipped=True))
-
-    def diagnosis(self) -> Diagnosis:
-        order = {"error": 0, "warning": 1}
-        found = sorted(self._problems, key=lambda one: order[one.level])
-        return Diagnosis(tuple(found), tuple(self._checked))
 
     def _is_ignored(self, check: str) -> bool:
         return any(check == one or check.startswith(f"{one}.") for one in self._ignored)
@@ -166,14 +152,14 @@ class Examination:
         match patient.dialect:
             case "sqlite":
                 yield Check("durability", "store", durability_sqlite.settings(patient))
-                yield Check("clock", "store", None, "the clock of SQLite is that of this process")
+                yield Check("clock", "store", None, "SQLite uses the clock of this process")
                 return
             case "postgres":
                 yield Check("primary", "store", durability.primary(patient))
                 yield Check("durability", "store", durability.settings(patient))
                 yield Check("durability", "store", durability.standbys(patient))
                 yield Check("pooler", "store", server.pooler(patient))
-            case _ if patient.driver.dialect.cluster:
+            case _ if is_cluster(patient.store):
                 for name in ("primary", "durability", "eviction"):
                     yield Check(name, "store", None, "could not check: run the doctor on each node of the cluster")
             case _:
@@ -183,7 +169,7 @@ class Examination:
         yield Check("clock", "store", server.clock(patient))
 
     def _unlogged(self, subject: Subject) -> Iterator[Check]:
-        """Tables are looked at once, though many things share one."""
+        """Each table is checked once, though many declarations share one."""
         thing: Any = subject.thing
         owner = thing.lifecycle if isinstance(thing, Attempts | Inbox) else thing
         history = owner.history if isinstance(owner, Spec) else None
@@ -236,13 +222,13 @@ class Examination:
     def _of_tenant(
         self, name: str, subject: Subject, thing: Spec[Any] | Delivery, program: Program[list[Problem]]
     ) -> Check:
-        """A check of rows that are seen by tenant."""
+        """A check of rows that belong to tenants."""
         if work.needs_tenant(self._patient, thing):
-            return Check(name, subject.name, None, f"say whose rows: {thing} has a tenant column")
+            return Check(name, subject.name, None, f"name a tenant: {thing} has a tenant column")
         return self._of_rows(name, subject, thing, program)
 
     def _of_rows(self, name: str, subject: Subject, thing: Any, program: Program[list[Problem]]) -> Check:
-        """A check of rows; those of a table that lacks columns cannot be looked at."""
+        """A check of rows; skipped if the table lacks columns."""
         if table_of(thing) in self._patient.ailing:
-            return Check(name, subject.name, None, f"table {table_of(thing)} has to be mended first")
+            return Check(name, subject.name, None, f"table {table_of(thing)} must be repaired first")
         return Check(name, subject.name, program)

@@ -1,4 +1,4 @@
-"""Django's system checks: `manage.py check` says when a model lacks what is declared, `--database` what is wrong there.
+"""Django's system checks: `manage.py check` compares models with declarations, `--database` runs the doctor.
 
     class ShopConfig(AppConfig):
         def ready(self) -> None:
@@ -39,7 +39,7 @@ Found = list[checks.CheckMessage]
 
 
 def register_checks(*things: Thing, ignore: Iterable[str] = ()) -> None:
-    """Let Django check these; `ignore` names checks of the doctor that are not wanted, as `guard`."""
+    """Register checks for these declarations; `ignore` names checks of the doctor to skip, such as `guard`."""
     checks.register(_of_models(things), checks.Tags.models)
     checks.register(_of_databases(things, tuple(ignore)), checks.Tags.database)
 
@@ -68,7 +68,7 @@ def _compared(thing: Any, model: Any) -> Iterator[checks.CheckMessage]:
     if missing := [column for column in columns_of(thing) if column not in fields]:
         yield checks.Error(
             f"{_options(model).label} lacks {', '.join(missing)}, which {thing} declares",
-            hint="Add the fields, or mend the declaration.",
+            hint="Add the fields, or correct the declaration.",
             obj=model,
             id="raceproof.E001",
         )
@@ -80,7 +80,7 @@ def _compared(thing: Any, model: Any) -> Iterator[checks.CheckMessage]:
         odd = ", ".join(sorted(chosen ^ declared))
         yield checks.Warning(
             f"the choices of {_options(model).label}.{field.name} are not the statuses of {thing}: {odd}",
-            hint="Make both from one enum.",
+            hint="Derive both from one enum.",
             obj=model,
             id="raceproof.W002",
         )

@@ -43,7 +43,7 @@ _NOT_WAITING = _Hazard("synchronous_commit", ("local", "remote_write"), "on", "w
 
 
 class Facts(NamedTuple):
-    """What a session knows of its server."""
+    """What a session knows about its server."""
 
     standby: bool
     database: str
@@ -60,7 +60,7 @@ def facts(patient: Patient) -> Program[Facts]:
 
 
 def primary(patient: Patient) -> Program[list[Problem]]:
-    """Whether decisions can be made here at all."""
+    """Whether the server accepts writes."""
     known = yield from facts(patient)
     if known.standby:
         return [_on_standby((yield patient.text("doctor.upstream", {}).bind({})))]
@@ -79,7 +79,7 @@ def _on_standby(upstream: Any) -> Problem:
     host, port = upstream[0] if upstream else (None, None)
     where = f"Connect to the primary at {host}:{port}" if host else "Connect to the primary"
     what = (
-        "this server is a standby: every decision fails with SQLSTATE 25006, and what is read may be old "
+        "this server is a standby: every decision fails with SQLSTATE 25006, and reads may be stale "
         "(voids A1: one primary)"
     )
     repair = advice(
@@ -90,7 +90,7 @@ def _on_standby(upstream: Any) -> Problem:
 
 
 def settings(patient: Patient) -> Program[list[Problem]]:
-    """Settings with which an acknowledged commit may be lost."""
+    """Settings that can lose acknowledged commits."""
     known = yield from facts(patient)
     if known.standby:
         raise CallError(STANDBY)
@@ -109,13 +109,13 @@ def settings(patient: Patient) -> Program[list[Problem]]:
             if name == hazard.name and _spelled(value) in hazard.bad:
                 whom = _whom(database, role)
                 evidence = {"setting": value, "role": role, "database": database}
-                repair = sql(_alter(database, role, name, hazard.good), "-- then reconnect: it is for new sessions")
+                repair = sql(_alter(database, role, name, hazard.good), "-- then reconnect: it applies to new sessions")
                 found.append(_problem(hazard, f" for {whom}", evidence, repair))
     return found
 
 
 def _spelled(value: str) -> str:
-    """A value as `pg_settings` would have it; roles keep what was typed."""
+    """A value as `pg_settings` spells it; roles keep what was typed."""
     plain = value.strip("'\" ").lower()
     return {"false": "off", "no": "off", "0": "off", "true": "on", "yes": "on", "1": "on"}.get(plain, plain)
 
@@ -133,7 +133,7 @@ def _whom(database: str | None, role: str | None) -> str:
 
 
 def _alter(database: str | None, role: str | None, name: str, value: str) -> str:
-    """What sets it where it was set."""
+    """The statement that changes the setting where it was made."""
     if role is None and database is not None:
         return f"ALTER DATABASE {identifier(database)} SET {name} = {value};"
     where = "" if database is None else f" IN DATABASE {identifier(database)}"
@@ -149,7 +149,7 @@ def _repair(name: str, value: str, source: str, known: Facts, first: str = "") -
         case "database" | "user" | "database user" | "global":
             database = known.database if "database" in source else None
             role = known.role if "user" in source else None
-            return sql(*before, _alter(database, role, name, value), "-- then reconnect: it is for new sessions")
+            return sql(*before, _alter(database, role, name, value), "-- then reconnect: it applies to new sessions")
         case "command line":
             return advice(f"restart the server without -c {name}=… on its command line, or with -c {name}={value}")
         case _:
@@ -160,7 +160,7 @@ def _repair(name: str, value: str, source: str, known: Facts, first: str = "") -
 
 
 def standbys(patient: Patient) -> Program[list[Problem]]:
-    """Standbys that may lack what was acknowledged when one of them becomes the primary."""
+    """Standbys that may lack acknowledged commits when they become the primary."""
     known = yield from facts(patient)
     if known.standby:
         raise CallError(STANDBY)
@@ -179,9 +179,9 @@ def standbys(patient: Patient) -> Program[list[Problem]]:
         for name, address, state, sync in rows[: patient.limit]
     )
     names = ", ".join(dict.fromkeys(identifier(name) if name else "*" for name, *_ in rows))
-    what = "standbys follow asynchronously: a failover to one loses the commits that it has not received yet (voids A1)"
+    what = "standbys follow asynchronously: a failover loses the commits that the standby has not received (voids A1)"
     repair = _repair("synchronous_standby_names", literal(f"ANY 1 ({names})"), source, known,
-                     "-- commits then wait for a standby; if there is only one, also while it is away")  # fmt: skip
+                     "-- commits then wait for a standby; with only one, also while it is down")  # fmt: skip
     more = len(rows) > patient.limit
     return [Problem("durability", "warning", "store", what, evidence, more, repair)]
 

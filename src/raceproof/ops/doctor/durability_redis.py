@@ -16,13 +16,13 @@ _REWRITE = ("CONFIG", "REWRITE")
 
 
 def primary(patient: Patient) -> Program[list[Problem]]:
-    """Whether decisions can be made here at all."""
+    """Whether the server accepts writes."""
     info = yield from _info()
     if info.get("role") != "slave":
         return []
     where = f"{info.get('master_host')}:{info.get('master_port')}"
     what = (
-        f"this server is a replica of {where}: every decision fails with READONLY, and what is read may be old "
+        f"this server is a replica of {where}: every decision fails with READONLY, and reads may be stale "
         "(voids A6: one primary)"
     )
     evidence = {"role": "replica", "primary": where, "link": info.get("master_link_status")}
@@ -31,7 +31,7 @@ def primary(patient: Patient) -> Program[list[Problem]]:
 
 
 def settings(patient: Patient) -> Program[list[Problem]]:
-    """Whether decisions are on the disk before long."""
+    """Whether decisions reach the disk soon."""
     info = yield from _info()
     if info.get("role") == "slave":
         raise CallError(_REPLICA)
@@ -51,7 +51,7 @@ def _problem(level: Level, name: str, value: str, good: str, then: str) -> Probl
 
 
 def eviction(patient: Patient) -> Program[list[Problem]]:
-    """Whether rows are thrown away when memory is short."""
+    """Whether the server may evict rows."""
     info = yield from _info()
     policy = info.get("maxmemory_policy") or (yield from _configured("maxmemory-policy"))
     if policy == "noeviction":
@@ -66,33 +66,33 @@ def eviction(patient: Patient) -> Program[list[Problem]]:
 
 
 def _info() -> Program[Mapping[str, str]]:
-    """What the server tells of itself."""
+    """INFO as a mapping."""
     try:
-        (told,) = yield Statement("doctor.info", "INFO")
+        (reply,) = yield Statement("doctor.info", "INFO")
     except Exception as error:
-        _say_if_refused(error, "INFO", "+info")
+        _raise_if_refused(error, "INFO", "+info")
         raise
-    pairs = (line.partition(":") for line in str(text_of(told)).removeprefix("txt:").splitlines())
+    pairs = (line.partition(":") for line in str(text_of(reply)).removeprefix("txt:").splitlines())
     return {name: value.strip() for name, colon, value in pairs if colon}
 
 
 def _configured(name: str) -> Program[str]:
-    """One setting, which INFO does not tell."""
+    """One setting that INFO does not contain."""
     try:
-        (told,) = yield Statement("doctor.config", "CONFIG", ("GET", name))
+        (reply,) = yield Statement("doctor.config", "CONFIG", ("GET", name))
     except Exception as error:
-        _say_if_refused(error, f"CONFIG GET {name}", "+config|get")
+        _raise_if_refused(error, f"CONFIG GET {name}", "+config|get")
         raise
-    values = list(told.values()) if isinstance(told, dict) else list(told)[1::2]
+    values = list(reply.values()) if isinstance(reply, dict) else list(reply)[1::2]
     if not values:
-        raise CallError(f"could not check {name}: the server does not know such a setting")
+        raise CallError(f"could not check {name}: the server has no such setting")
     return str(text_of(values[0]))
 
 
-def _say_if_refused(error: Exception, command: str, right: str) -> None:
-    """A server may forbid the question, to this user or, as hosted ones do, to all users."""
+def _raise_if_refused(error: Exception, command: str, right: str) -> None:
+    """A server may refuse the command, to this user or, if hosted, to all users."""
     if any(cls.__name__ == "ResponseError" for cls in type(error).__mro__):
         raise CallError(
-            f"could not check: the server refused {command} ({error}); allow it to this user with {right}, or look at the "
+            f"could not check: the server refused {command} ({error}); allow it to this user with {right}, or check the "
             "settings of the server yourself"
         ) from error

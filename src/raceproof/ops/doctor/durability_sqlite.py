@@ -9,7 +9,7 @@ from raceproof.kernel.statement import Program, Statement
 from raceproof.ops.doctor.finding import Level, Problem, sql
 from raceproof.ops.doctor.patient import Patient
 
-_LOOKED_AT = "the settings of this connection only; every other connection has its own"
+_LOOKED_AT = "only this connection; every other connection has its own settings"
 _IN_MEMORY = "could not check: the database is in memory and ends with its connection"
 _EVERY = "-- run this on every connection that the application opens; `raceproof.connect` does"
 _SYNCHRONOUS: dict[int, tuple[Level, str, str]] = {

@@ -1,4 +1,4 @@
-"""What the doctor says: problems, each with the rows that show it and with a repair that works when it is pasted."""
+"""Problems, each with the rows that show it and with a repair that works when pasted."""
 
 import re
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9_:./@+{}-]+")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A declared thing, and how a command finds it: by its name, and by options such as `--app shop.models`."""
+    """A declaration, and how commands name it: by name, and by options such as `--app shop.models`."""
 
     thing: Thing
     name: str
     options: str = ""
 
     def command(self, verb: str, *words: str, name: str | None = None, tenant: str | None = None) -> str:
-        """A command of ours about it, or about the rows of one tenant, as it is typed into a shell."""
+        """A raceproof command about it, as typed into a shell."""
         if "\0" in "".join((*words, tenant or "")):
-            return f"# raceproof {verb}: no shell can pass on the NUL character in the key of this row"
+            return f"# raceproof {verb}: the key of this row contains a NUL character, which no shell can pass"
         whose = "" if tenant is None else f"--tenant {shell_word(tenant)}"
         given = [self.options, whose, shell_word(name or self.name), *map(shell_word, words)]
         return " ".join(("raceproof", verb, *filter(None, given)))
@@ -40,27 +40,27 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What to do: SQL for psql or sqlite3, lines for redis-cli, our own commands; or, where none helps, advice."""
+    """SQL for psql or sqlite3, commands for redis-cli, raceproof commands, or advice."""
 
     way: Way
     text: str
     safe: bool = False
-    """`--fix` may do it: it loses nothing, refuses nobody, and can be done again."""
+    """`--fix` may apply it: it loses nothing, blocks no one, and can be repeated."""
     steps: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
     """The same one by one: SQL statements, or the words of each command for Redis."""
     sweeps: Thing | None = field(default=None, repr=False)
-    """What `raceproof.ops.sweep` mends."""
+    """What a sweep repairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong."""
+    """One problem."""
 
     check: str
-    """Which check found it, as `stuck.claim`."""
+    """The check that found it, such as `stuck.claim`."""
     level: Level
     target: str
-    """The declared thing that it is about, or `store`."""
+    """The declaration concerned, or `store`."""
     what: str
     evidence: tuple[Row, ...] = ()
     more: bool = False
@@ -70,7 +70,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A check that was made of a target; `note` says why it was left out, or how far it looked."""
+    """A check of a target; `note` says why it was skipped, or how much it read."""
 
     check: str
     target: str
@@ -81,7 +81,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All that was looked at, and what is wrong; the worst first."""
+    """The problems, worst first, and the checks that ran."""
 
     problems: tuple[Problem, ...]
     checked: tuple[Checked, ...]
@@ -102,7 +102,7 @@ def redis(*commands: tuple[str, ...], safe: bool = False) -> Repair:
 
 
 def _word(text: str) -> str:
-    """A word as redis-cli reads it: between double quotes, what is not plain ASCII as the number of its byte."""
+    """A word as redis-cli reads it: quoted unless it is plain, with other than ASCII as bytes in hex."""
     if _PLAIN_WORD.fullmatch(text):
         return text
     return '"' + "".join(map(_byte, text.encode())) + '"'

@@ -1,7 +1,7 @@
 """Overrides of SQLite's guards that were committed without the change they were meant for.
 
-An override is a row, and the guards remove it with the change that it excuses. One that is still there excuses the next
-undeclared change of the lifecycle, whoever makes it. On PostgreSQL it is a setting of one transaction, and ends with it.
+An override is a row, and the guards delete it with the change that it allows. A leftover one allows the next undeclared
+change of the lifecycle, whoever makes it. On PostgreSQL an override is a setting of one transaction, and ends with it.
 """
 
 from typing import Any
@@ -23,9 +23,9 @@ def left_behind(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[
     rows = yield patient.text("doctor.overrides", slots).bind({"lifecycle": spec.name})
     if not rows:
         return []
-    # an override does not say whose row it was meant for, so a store of one tenant is not shown it
+    # an override has no tenant, so a store of one tenant does not see its content
     shown = rows if patient.whose(spec) is None else ()
     evidence = tuple({"actor": actor, "reason": reason} for actor, reason in shown)
-    what = f"an override was left behind: the guards will let the next undeclared change of a {spec.name} through"
+    what = f"a leftover override: the guards will allow the next undeclared change of a {spec.name}"
     remove = templates("raceproof.ops.doctor", "sqlite.sql")["repair.excused"].prepare(slots, "dollar").text
     return [Problem("guard", "error", subject.name, what, evidence, repair=sql(remove))]

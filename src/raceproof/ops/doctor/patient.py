@@ -1,4 +1,4 @@
-"""The store that is looked at, how far, and what the checks so far have learnt of it."""
+"""The store under examination, the limits, and what the checks have learned so far."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -15,6 +15,7 @@ from raceproof.kernel.dialects import SQLITE
 from raceproof.kernel.statement import BEGIN, Prepared, Program, Statement, T, templates, transaction
 from raceproof.leases import Lease
 from raceproof.ops.doctor.finding import Subject, Thing
+from raceproof.ops.inspect import is_settled, sql_of
 from raceproof.ops.verify import Catalog
 from raceproof.store import AsyncStore, Store
 
@@ -23,7 +24,7 @@ _TIMEOUT = "SET LOCAL statement_timeout = '{}ms'"
 
 @dataclass
 class Patient:
-    """What every check is given."""
+    """What every check gets."""
 
     store: Store | AsyncStore
     limit: int = 20
@@ -32,21 +33,17 @@ class Patient:
     now: datetime | None = None
     clock: Callable[[], float] = time.time
     ailing: set[str] = field(default_factory=set)
-    """Tables that are missing, or lack columns: their rows cannot be looked at."""
+    """Tables that are missing or lack columns, so that their rows cannot be read."""
     guarded: set[str] = field(default_factory=set)
     """The names of lifecycles that have guards in the database."""
     histories: set[str] = field(default_factory=set)
-    """Those that were looked at; many lifecycles share one."""
+    """The histories checked so far; lifecycles may share one."""
     logged: set[str] = field(default_factory=set)
-    """Tables of PostgreSQL of which it is known whether they survive a crash."""
+    """Tables of PostgreSQL that were checked for UNLOGGED."""
     apart: float = 0.0
-    """How many seconds the store's clock is ahead of ours."""
+    """By how many seconds the store's clock is ahead of this process."""
     looked_at: str = ""
-    """How far the last check has looked, if not at everything."""
-
-    @property
-    def driver(self) -> Any:
-        return self.store.driver
+    """How much the last check read, if not everything."""
 
     @property
     def dialect(self) -> Any:
@@ -54,8 +51,8 @@ class Patient:
 
     @property
     def catalog(self) -> Catalog:
-        """What the database knows of its tables."""
-        return Catalog(self.dialect, self.driver.dialect.style)
+        """The catalog of the database."""
+        return Catalog(sql_of(self.store).name, sql_of(self.store).style)
 
     @property
     def tenant(self) -> Any:
@@ -67,7 +64,7 @@ class Patient:
         return SQLITE.stored((self.tenant,))[0] if self.dialect == "sqlite" else self.tenant
 
     def whose(self, thing: Spec[Any] | Delivery) -> str | None:
-        """The tenant that a command about rows of a thing has to name, if they are those of one."""
+        """The tenant that a command about these rows must name, if any."""
         return None if thing.tenant is None or self.tenant is None else str(self.tenant)
 
     @property
@@ -77,11 +74,11 @@ class Patient:
 
     def text(self, name: str, slots: dict[str, str], package: str = "raceproof.ops.doctor") -> Prepared:
         """A statement of a file, for this store."""
-        return templates(package, f"{self.dialect}.sql")[name].prepare(slots, self.driver.dialect.style)
+        return templates(package, f"{self.dialect}.sql")[name].prepare(slots, sql_of(self.store).style)
 
     def bounded(self, program: Program[T]) -> Program[T]:
-        """The same program; PostgreSQL gives up a query that takes too long. A transaction of the caller's is left alone."""
-        if self.dialect == "postgres" and self.driver.settled:
+        """The same program with a time limit on PostgreSQL, except in a transaction of the caller."""
+        if self.dialect == "postgres" and is_settled(self.store):
             return transaction(BEGIN, self._timed(program))
         return program
 
@@ -91,7 +88,7 @@ class Patient:
 
 
 def subjects_of(things: Iterable[Thing | Subject]) -> list[Subject]:
-    """Each thing once; a claim stands for its lifecycle, and attempts bring theirs."""
+    """Each declaration once; claims and attempts add their lifecycle."""
     found: dict[int, Subject] = {}
     for one in things:
         subject = one if isinstance(one, Subject) else Subject(one, _name(one))
@@ -108,7 +105,7 @@ def subjects_of(things: Iterable[Thing | Subject]) -> list[Subject]:
 
 
 def _without_parts(subjects: Iterable[Subject]) -> list[Subject]:
-    """The lifecycle of an inbox is looked at with the inbox."""
+    """The lifecycle of an inbox is checked with the inbox."""
     found = list(subjects)
     inner = {id(one.thing.lifecycle) for one in found if isinstance(one.thing, Inbox)}
     return [one for one in found if id(one.thing) not in inner]

@@ -1,7 +1,7 @@
-"""Values as they can be pasted: keys into a shell, constants into SQLite.
+"""Quoting values for repairs: keys for a shell, constants for SQLite.
 
-Promise: what is pasted names exactly the value that was found. A control character is never printed as it is, because a
-terminal, an indentation or a browser would change it.
+Promise: the pasted text names exactly the value that was found. Control characters are always escaped, because a terminal,
+an indentation or a browser would change them.
 """
 
 import itertools

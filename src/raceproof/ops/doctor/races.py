@@ -1,6 +1,6 @@
-"""What was decided last, from the histories: who won, and, where losers are recorded, who lost.
+"""The latest decisions in the histories: who won and, if losers are recorded, who lost.
 
-In SQL a history has an order; on Redis each row has a stream of its own, and a bounded number of them is looked at.
+In SQL a history has an order; on Redis each row has its own stream, and a bounded number of them is read.
 """
 
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ from raceproof.kernel.statement import Program, Statement, reading
 from raceproof.kernel.tenants import entry_of_tenant, history_start, is_of_tenant
 from raceproof.ops.doctor.finding import Subject, Thing
 from raceproof.ops.doctor.patient import Patient, subjects_of
-from raceproof.ops.inspect import scan_keys
-from raceproof.store import AsyncStore, Store
+from raceproof.ops.inspect import is_cluster, scan_keys
+from raceproof.store import Store
 
 WON = frozenset(("moved", "claimed", "started"))
 _STREAMS = 200
@@ -29,7 +29,7 @@ _FIELDS = ("lifecycle", "move", "outcome", "before", "after", "actor", "reason",
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """One decision that was kept."""
+    """One recorded decision."""
 
     at: datetime
     lifecycle: str
@@ -52,12 +52,6 @@ def races(store: Store, *things: Thing | Subject, limit: int = 100) -> list[Race
     return store.run(reading(patient.bounded(_races(patient, _specs(things)))))
 
 
-async def araces(store: AsyncStore, *things: Thing | Subject, limit: int = 100) -> list[Race]:
-    """The same on an async store."""
-    patient = Patient(store, limit=limit)
-    return await store.run(reading(patient.bounded(_races(patient, _specs(things)))))
-
-
 def _specs(things: Iterable[Thing | Subject]) -> list[Spec[Any]]:
     found = [subject.thing for subject in subjects_of(things)]
     specs = [one.lifecycle if isinstance(one, Inbox) else one for one in found if isinstance(one, Spec | Inbox)]
@@ -72,7 +66,7 @@ def _races(patient: Patient, specs: list[Spec[Any]]) -> Program[list[Race]]:
     else:
         for table in dict.fromkeys(spec.history.table for spec in specs if spec.history):
             if not (yield from patient.catalog.columns(table)):
-                continue  # for the doctor to tell
+                continue  # reported by the doctor
             text = patient.text(
                 "snapshot.races", {"history": qualified(table), "visible": _visible(patient, specs, table)}
             )
@@ -101,7 +95,7 @@ def _visible(patient: Patient, specs: list[Spec[Any]], table: str) -> str:
 
 
 def _on_redis(patient: Patient, spec: Spec[Any]) -> Program[list[Race]]:
-    if patient.driver.dialect.cluster:
+    if is_cluster(patient.store):
         return []
     start = f"{spec.table}/history:"
     names: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""What can be wrong with rows on Redis and Valkey: they are found by walking the keys, a bounded number of them."""
+"""Problems with rows on Redis and Valkey, found by scanning a bounded number of keys."""
 
 from datetime import datetime
 from typing import Any
@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 500
 
 
 def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
-    """Rows at a status that is not declared, and ended rows that would stay for ever."""
+    """Rows at an undeclared status, and ended rows without a time to live."""
     known = {str(status) for status in spec.statuses}
 
     def is_bad(one: Found) -> bool:
@@ -51,7 +51,7 @@ def _strangers(patient: Patient, subject: Subject, spec: Spec[Any], found: list[
     rows = tuple({"key": one.member, spec.column: one.fields[spec.column]} for one in shown)
     first = str(spec.initial[0])
     repair = redis(*(("HSET", f"{spec.table}:{one.member}", spec.column, first) for one in shown))
-    what = f"rows have a {spec.column} that is not declared"
+    what = f"rows have an undeclared {spec.column}"
     return [Problem("status", "error", subject.name, what, rows, len(found) > len(shown), repair)]
 
 
@@ -65,14 +65,14 @@ def _stay(patient: Patient, subject: Subject, spec: Spec[Any], found: list[Found
         commands.append(("PEXPIRE", f"{spec.table}:{one.member}", left, "NX"))
         if spec.history:
             commands.append(("PEXPIRE", f"{spec.table}/history:{one.member}", left, "NX"))
-    what = "rows have ended and would stay for ever: they have no time to live"
+    what = "ended rows have no time to live: they stay forever"
     rows = tuple({"key": one.member, spec.column: one.fields[spec.column]} for one in shown)
     more = len(found) > len(shown)
     return [Problem("ttl", "warning", subject.name, what, rows, more, redis(*commands, safe=True))]
 
 
 def claim(patient: Patient, subject: Subject, one: Claimable[Any]) -> Program[list[Problem]]:
-    """Rows out of attempts, and rows that wait where no claim would find them."""
+    """Rows out of attempts, and waiting rows that are missing from the index of the claim."""
     spec, form = one.lifecycle, one.form
     ends = form.until if isinstance(form, ClaimColumns) else form.column
     wanted = (spec.column, ends, *filter(None, (one.attempts, one.not_before, one.ordering_key)))
@@ -97,14 +97,14 @@ def claim(patient: Patient, subject: Subject, one: Claimable[Any]) -> Program[li
     lost = yield from Sweep(patient.store, {}).missing(one, [row.member for row in rows][: patient.limit * 50])
     if lost:
         shown = tuple({"key": _key(spec, member)} for member in lost[: patient.limit])
-        what = f"rows wait for {str(one)!r} and stand in no index: no claim would find them"
+        what = f"rows wait for {str(one)!r} but are missing from its index: no claim finds them"
         more, repair = len(lost) > patient.limit, work.swept(patient, subject, one)
         problems.append(Problem("index", "error", subject.name, what, shown, more, repair))
     return problems
 
 
 def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Program[list[Problem]]:
-    """Deliveries whose end nobody knows."""
+    """Deliveries with an unknown outcome."""
     now = patient.moment.timestamp()
     named = [column for column in (delivery.state, delivery.holder, delivery.error, delivery.attempts) if column]
 
@@ -131,7 +131,7 @@ def deliveries(patient: Patient, subject: Subject, delivery: Delivery) -> Progra
 
 
 def state_of(delivery: Delivery, fields: dict[str, Any], now: float) -> str | None:
-    """What a delivery that has begun is at; None for one that has not, or has ended. As `deliveries/redis.lua` has it."""
+    """The state of a delivery in progress, as `deliveries/redis.lua` decides it; None for one not started, or ended."""
     since, named = fields[delivery.delivering], fields.get(delivery.state or "")
     if fields[delivery.delivered]:
         return None
@@ -142,7 +142,7 @@ def state_of(delivery: Delivery, fields: dict[str, Any], now: float) -> str | No
 
 
 def events(patient: Patient, subject: Subject, inbox: Inbox) -> Program[list[Problem]]:
-    """Events that have used up their attempts."""
+    """Events that are out of attempts."""
     wanted = ("status", "attempts", "received_at")
     found = yield from walk(patient, inbox.table, wanted, lambda row: row.fields["status"] == "dead", patient.limit + 1)
     rows = []
@@ -156,7 +156,7 @@ def events(patient: Patient, subject: Subject, inbox: Inbox) -> Program[list[Pro
 
 
 def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[list[Problem]]:
-    """Owners with several open attempts, open attempts that would stay for ever, and pointers that would."""
+    """Owners with several open attempts, and keys of open attempts without a time to live."""
     spec = attempts.lifecycle
     still = {str(status) for status in attempts.open}
 
@@ -175,14 +175,14 @@ def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[li
     if spec.expires is None:
         if attempts.ttl is None:
             return several
-        what = f"{attempts} has ttl= and its lifecycle has no expires=: on Redis its rows stay for ever"
+        what = f"{attempts} has ttl= but its lifecycle has no expires=: on Redis its rows stay forever"
         repair = advice(f"declare expires=(open, ended) for {spec}, in seconds")
         return [*several, Problem("ttl", "warning", subject.name, what, repair=repair)]
     for_ever = yield from _for_ever(patient, attempts, found)
     if not for_ever:
         return several
     shown = tuple({"key": words[1]} for words in for_ever[: patient.limit])
-    what = "keys of open attempts would stay for ever: they have no time to live"
+    what = "keys of open attempts have no time to live: they stay forever"
     more = len(for_ever) > patient.limit
     mended: Repair = redis(*for_ever[: patient.limit], safe=True)
     return [*several, Problem("ttl", "warning", subject.name, what, shown, more, mended)]
@@ -216,7 +216,7 @@ def _keys(patient: Patient, attempts: Attempts, owner: str) -> tuple[str, str]:
 
 
 def _for_ever(patient: Patient, attempts: Attempts, found: list[Found]) -> Program[list[tuple[str, ...]]]:
-    """What gives an end to the keys that have none."""
+    """The commands that give these keys a time to live."""
     spec = attempts.lifecycle
     assert spec.expires is not None
     open_ms = f"{spec.expires.open * 1000:.0f}"
@@ -238,25 +238,25 @@ def _columns(spec: Spec[Any], row: Found) -> dict[str, Any]:
 
 
 def _whose(attempts: Attempts, row: Found) -> KeyParts:
-    """The owner of an attempt, with its tenant where that tells one owner from another."""
+    """The owner of an attempt, with its tenant if owners are per tenant."""
     known = _columns(attempts.lifecycle, row) | {attempts.owner: row.fields[attempts.owner]}
     return tuple(known[column] for column in attempts.owner_columns)
 
 
 def _owner(attempts: Attempts, row: Found) -> str:
-    """The same as a text that no other owner has."""
+    """The same as a text, unique per owner."""
     *tenant, owner = _whose(attempts, row)
     return attempts.owner_text(owner, tenant[0] if tenant else None)
 
 
 def _is_ours(patient: Patient, spec: Spec[Any], member: str) -> bool:
-    """Whether a text is a key of the lifecycle, and of the tenant that is looked at."""
+    """Whether a text is a key of the lifecycle, and of the tenant being checked."""
     parts = parts_of_text(spec, member)
     return len(parts) == len(spec.key_columns) and is_of_tenant(spec.tenant, parts, patient.tenant)
 
 
 def _key(spec: Spec[Any], member: str) -> Any:
-    """The key of a row as a caller writes it, whoever's it is."""
+    """The key of a row as callers write it, without its tenant."""
     parts = parts_of_text(spec, member)
     own = parts[1:] if spec.tenant else parts
     return own if len(own) > 1 else own[0]

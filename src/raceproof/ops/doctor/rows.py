@@ -1,4 +1,4 @@
-"""Rows that should not be, in SQL: at a status that is not declared, or a second open attempt of an owner."""
+"""Rows that should not exist, in SQL: at an undeclared status, or a second open attempt of an owner."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -19,7 +19,7 @@ from raceproof.schema.guards import drop_statements, guard_name, guard_statement
 
 
 def strangers(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
-    """Rows at a status that is not declared, among those at both ends of the table."""
+    """Rows at an undeclared status, among those at both ends of the table."""
     found: dict[tuple[Any, ...], Any] = {}
     for direction in ("", " DESC"):
         slots = {
@@ -34,19 +34,19 @@ def strangers(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[li
         {"rows": patient.rows * 2 + 1, "tenant": patient.tenant_value}
     )
     if size[0][0] > patient.rows * 2:
-        patient.looked_at = f"the first and the last {patient.rows} rows by key, not all"
+        patient.looked_at = f"only the first and the last {patient.rows} rows by key"
     if not found:
         return []
     rows = [{**dict(zip(spec.key_columns, key, strict=True)), spec.column: status} for key, status in found.items()][
         : patient.limit
     ]
-    what = f"rows have a {spec.column} that is not declared"
+    what = f"rows have an undeclared {spec.column}"
     repair = _mend(patient, spec, rows)
     return [Problem("status", "error", subject.name, what, tuple(rows), len(found) > patient.limit, repair)]
 
 
 def _mend(patient: Patient, spec: Spec[Any], found: Sequence[dict[str, Any]]) -> Repair:
-    """Back to where a row begins, as a proposal. Guards are told why; those that keep no history are away meanwhile."""
+    """Back to the initial status, as a proposal; with an override for the guards, or with guards disabled meanwhile."""
     status = identifier(spec.column)
     slots = {
         "table": qualified(spec.table),
@@ -56,7 +56,7 @@ def _mend(patient: Patient, spec: Spec[Any], found: Sequence[dict[str, Any]]) ->
         "statuses": ", ".join(literal(str(one)) for one in spec.statuses),
         "lifecycle": literal(spec.name),
         "override": override_table(spec),
-        "why": literal("doctor: its status was not declared"),
+        "why": literal("doctor: undeclared status"),
         "trigger": identifier(guard_name(spec)),
     }
 
@@ -64,7 +64,7 @@ def _mend(patient: Patient, spec: Spec[Any], found: Sequence[dict[str, Any]]) ->
         template = templates("raceproof.ops.doctor", f"{patient.dialect}.sql")[f"repair.{name}"]
         return template.prepare(slots | more, "dollar").text
 
-    note = " ".join(f"-- {slots['first']} is a proposal; declared are {slots['statuses']}".split())
+    note = " ".join(f"-- {slots['first']} is a proposal; the declared statuses are {slots['statuses']}".split())
     all_of_them = text("status", which=_of_tenant(patient, spec, text("strangers")))
     if spec.name not in patient.guarded:
         return sql(note, all_of_them)
@@ -82,7 +82,7 @@ def _mend(patient: Patient, spec: Spec[Any], found: Sequence[dict[str, Any]]) ->
 
 
 def _of_tenant(patient: Patient, spec: Spec[Any], which: str) -> str:
-    """The same rows, of one tenant where only its rows were looked at."""
+    """The same rows, limited to the tenant that was checked."""
     if spec.tenant is None or patient.tenant is None:
         return which
     return f"({which}) AND {identifier(spec.tenant)} = {literal(str(patient.tenant))}"
@@ -91,15 +91,15 @@ def _of_tenant(patient: Patient, spec: Spec[Any], which: str) -> str:
 def _one_by_one(spec: Spec[Any], found: Sequence[dict[str, Any]], text: Callable[..., str]) -> Iterator[str]:
     """An override for each row, removed again at once: an update that matches no row would leave it to the next writer."""
     for row in found:
-        which = _this(spec, row)
+        which = _condition(spec, row)
         if which is None:
-            yield "-- one row is left out: its key or status cannot be written exactly as SQL"
+            yield "-- one row is skipped: its key or status cannot be written exactly as SQL"
         else:
             yield from (text("excuse"), text("status", which=which), text("excused"))
 
 
-def _this(spec: Spec[Any], row: dict[str, Any]) -> str | None:
-    """The row and no other, if it is still as it was found; None if that cannot be written."""
+def _condition(spec: Spec[Any], row: dict[str, Any]) -> str | None:
+    """A condition for exactly this row, unchanged; None if it cannot be written."""
     columns = (*spec.key_columns, spec.column)
     values = [sqlite_constant(row[column]) for column in columns]
     if None in values:
@@ -108,7 +108,7 @@ def _this(spec: Spec[Any], row: dict[str, Any]) -> str | None:
 
 
 def owners(patient: Patient, subject: Subject, attempts: Attempts) -> Program[list[Problem]]:
-    """Owners with several open attempts, and the index that would have refused the second."""
+    """Owners with several open attempts, and the index that would prevent them."""
     spec = attempts.lifecycle
     beside = [column for column in attempts.owner_columns if column != attempts.owner]
     slots = {
@@ -145,7 +145,7 @@ def several(
     more: bool,
     kept: Mapping[KeyParts, KeyParts] | None = None,
 ) -> Problem:
-    """The newest attempt of each owner stays, or the one that `kept` names; the others are superseded by it."""
+    """The newest attempt of each owner stays, or the one in `kept`; it supersedes the others."""
     spec = attempts.lifecycle
 
     def whose(row: dict[str, Any]) -> KeyParts:
@@ -156,7 +156,7 @@ def several(
         mine, number = list(listed), number + 1
         stays = (kept or {}).get(owner) or _parts(spec, mine[-1])
         lines += [_supersede(patient, subject, attempts, row, stays) for row in mine if _parts(spec, row) != stays]
-    what = f"{number} owner{'s' * (number > 1)} with several open attempts; one at most is active"
+    what = f"{number} owner{'s' * (number > 1)} with several open attempts; at most one should be active"
     return Problem("owner", "error", subject.name, what, tuple(rows), more, command(*lines))
 
 

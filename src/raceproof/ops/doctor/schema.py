@@ -1,4 +1,4 @@
-"""Whether the database fits the declarations: tables, columns, keys, histories, indexes and guards; asks `ops.verify`."""
+"""Whether the database matches the declarations: tables, columns, keys, histories, indexes and guards; uses `ops.verify`."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from raceproof.kernel.statement import Program, T, templates
 from raceproof.leases import Lease
 from raceproof.ops.doctor.finding import Problem, Repair, Subject, sql
 from raceproof.ops.doctor.patient import Patient
+from raceproof.ops.inspect import sql_of
 from raceproof.ops.verify import Finding, table_repairs
 from raceproof.ops.verify.programs import findings_of
 from raceproof.schema.guards import guard_name, guard_statements
@@ -20,7 +21,7 @@ _NOT_AN_INTEGER = " must be an integer"
 
 
 def table(patient: Patient, subject: Subject, thing: Tabled) -> Program[list[Problem]]:
-    """The table is there, with its columns, and they can keep what is written there."""
+    """The table exists, with suitable columns."""
     name = table_of(thing)
     repairs: list[tuple[Finding, list[str]]] = yield from table_repairs(patient.catalog, thing)
     found = []
@@ -35,13 +36,13 @@ def table(patient: Patient, subject: Subject, thing: Tabled) -> Program[list[Pro
 
 
 def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
-    """What `raceproof verify` looks at, but for the rows; the tables of ours need no guards."""
+    """The findings of `raceproof verify`, except about rows; tables of the library need no guards."""
     found = []
     if isinstance(subject.thing, Spec):
         found += yield from table(patient, subject, spec)
     if spec.table in patient.ailing and not (yield from patient.catalog.columns(spec.table)):
         return found
-    checks = findings_of(patient.dialect, patient.driver.dialect.style, spec)
+    checks = findings_of(patient.dialect, sql_of(patient.store).style, spec)
     findings: list[Finding] = yield from _leaving_out("verify.strangers", checks)
     for one in findings:
         if "guards" in one.what and not one.what.startswith(_NO_GUARDS):
@@ -56,7 +57,7 @@ def lifecycle(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[li
 
 
 def _leaving_out(name: str, program: Program[T]) -> Program[T]:
-    """A program in which one statement is not sent; it is answered with no rows."""
+    """A program without one statement, which gets no rows."""
     try:
         statement = next(program)
         while True:
@@ -79,7 +80,7 @@ def _problem(subject: Subject, one: Finding, repair: Repair) -> Problem:
 
 
 def _repair(patient: Patient, spec: Spec[Any], one: Finding) -> Repair:
-    """What verify says, where that can be pasted; else the SQL itself."""
+    """The repair of the finding, as SQL that can be pasted."""
     name = qualified(spec.table)
     if one.what == "the guards are disabled":
         return sql(f"ALTER TABLE {name} ENABLE TRIGGER {identifier(guard_name(spec))};")
@@ -95,14 +96,14 @@ def _repair(patient: Patient, spec: Spec[Any], one: Finding) -> Repair:
 
 
 def _adding_to_enum(spec: Spec[Any], status: str) -> str:
-    """The catalog knows what the type of the column is called."""
+    """The repair asks the catalog for the name of the column's type."""
     slots = {"relation": literal(qualified(spec.table)), "column": literal(spec.column), "label": literal(status)}
     slots["tag"] = dollar_tag(*slots.values())
     return templates("raceproof.ops.doctor", "postgres.sql")["repair.enum"].prepare(slots, "dollar").text
 
 
 def _history(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[list[Problem]]:
-    """The history is there, with its columns, and with the index that finds the entries of a row."""
+    """The history exists, with its columns and with the index that finds the entries of a row."""
     history = spec.history
     if history is None or history.table in patient.histories:
         return []
@@ -110,7 +111,7 @@ def _history(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[lis
     there = yield from patient.catalog.columns(history.table)
     created = history_table(spec, patient.dialect)
     if not there:
-        what = f"the history {history.table} does not exist: no move would succeed"
+        what = f"the history {history.table} does not exist: every move fails"
         return [_drift(subject, what, sql(*created, safe=True))]
     if missing := [column for column in columns_of(history) if column not in there]:
         what = f"the history {history.table} lacks {', '.join(missing)}"
@@ -121,7 +122,7 @@ def _history(patient: Patient, subject: Subject, spec: Spec[Any]) -> Program[lis
     made = created[-1]
     if patient.dialect == "postgres":
         made = made.replace("CREATE INDEX ", "CREATE INDEX CONCURRENTLY ", 1)
-    what = f"no index serves the history {history.table}: a look at one row reads all of it"
+    what = f"no index serves the history {history.table}: reading the history of one row scans all of it"
     return [Problem("index", "warning", subject.name, what, repair=sql(made, safe=True))]
 
 

@@ -1,18 +1,18 @@
-"""The server itself: whether its clock is ours, and whether its session is."""
+"""The server: its clock, and whether a pooler stands in front of it."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from raceproof.kernel.statement import Program, Statement
 from raceproof.ops.doctor.finding import Problem, advice
 from raceproof.ops.doctor.patient import Patient
+from raceproof.ops.inspect import backend_pid
 
 _TOLERATED = 1.0
 _ASKED = 3
 
 
 def clock(patient: Patient) -> Program[list[Problem]]:
-    """How far the clock of this process is from the store's; the quickest of some answers tells it best."""
+    """The difference between the clocks of this process and the store, from the quickest of several answers."""
     found: list[tuple[float, float, float]] = []
     for _ in range(_ASKED):
         before = patient.clock()
@@ -33,7 +33,7 @@ def clock(patient: Patient) -> Program[list[Problem]]:
     what = f"the clock of this process is {abs(apart):.1f} s {side} the store's"
     repair = advice(
         "sudo chronyc makestep, or sudo timedatectl set-ntp true, on the machine whose clock is wrong. Leases are "
-        "not harmed, they know the store's clock alone; times in logs are, and signatures with a time"
+        "not affected, they use the store's clock; log times and signatures with a timestamp are"
     )
     return [Problem("clock", "warning", "store", what, (evidence,), repair=repair)]
 
@@ -47,33 +47,15 @@ def _time(patient: Patient) -> Program[float]:
 
 
 def pooler(patient: Patient) -> Program[list[Problem]]:
-    """Whether who answers is the process that the connection was made with."""
+    """Whether the process that answers is the one the connection was made with."""
     rows = yield patient.text("doctor.session", {}).bind({})
-    actual, told = int(rows[0][0]), told_process(patient.driver)
-    if hasattr(patient.driver, "_shared"):  # several connections, each of which has looked for itself
-        told = actual if patient.driver.dialect.by_index else 0
-    if told is None or told == actual:
+    actual, named = int(rows[0][0]), backend_pid(patient.store)
+    if named is None or named == actual:
         return []
-    evidence = {"process_told": told or None, "process_that_answers": actual}
-    what = "a pooler stands between us and PostgreSQL: a session is nobody's own"
+    evidence = {"connected_to_process": named or None, "answering_process": actual}
+    what = "a pooler stands between this process and PostgreSQL: sessions are shared"
     repair = advice(
-        "nothing needs a session but Leader(advisory=…), which refuses here, and workers, which hear no offers and "
-        "poll: give those a URL of the server itself. Through the pooler, switch off the driver's prepared statements"
+        "only Leader(advisory=…), which refuses to run here, and workers, which get no notifications and poll, need a "
+        "session: give those a URL of the server itself. Through the pooler, disable the driver's prepared statements"
     )
     return [Problem("pooler", "warning", "store", what, (evidence,), repair=repair)]
-
-
-def told_process(driver: Any) -> int | None:
-    """The process number that the server's side gave when the connection was made; None where the driver hides it."""
-    if (inner := getattr(driver, "_driver", None)) is not None:
-        return told_process(inner)
-    if (pgconn := getattr(driver, "_pgconn", None)) is not None:
-        return int(pgconn.backend_pid)
-    connection: Any = getattr(driver, "_connection", None)
-    for name in ("connection", "dbapi_connection", "driver_connection"):  # Django's and SQLAlchemy's own
-        if not hasattr(connection, "get_server_pid") and not hasattr(connection, "info"):
-            connection = getattr(connection, name, connection)
-    if hasattr(connection, "get_server_pid"):
-        return int(connection.get_server_pid())
-    told = getattr(getattr(connection, "info", None), "backend_pid", None)
-    return None if told is None else int(told)

@@ -1,13 +1,13 @@
-"""How a store stands: rows by status, claims, deliveries, attempts, leases; for gauges and for `raceproof top`.
+"""The state of a store: rows by status, claims, deliveries, attempts, leases; for gauges and for `raceproof top`.
 
-Promise: every count is bounded, whatever the size of a table, and says so: of a large table the rows that an index finds are
-counted up to `limit`, and the others among its first rows, ten times as many. Not promised: one moment for all of it.
+Promise: every count is bounded, whatever the size of a table, and says so: in a large table, rows with an index are counted
+up to `limit`, others among its first rows, ten times as many. Not promised: that all counts are from the same moment.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, overload
 
 from raceproof.attempts import Attempts
 from raceproof.claims.answers import HeldClaim, held_claims
@@ -19,13 +19,15 @@ from raceproof.kernel.errors import CallError
 from raceproof.kernel.moment import moment
 from raceproof.kernel.quoting import identifier, literal, qualified
 from raceproof.kernel.redis import parts_of_text
-from raceproof.kernel.statement import Program, reading
+from raceproof.kernel.statement import Program
 from raceproof.kernel.tenants import is_of_tenant, row_of_tenant
 from raceproof.leases import Lease
+from raceproof.leases.request import LeaseRequest
 from raceproof.ops.doctor import redis
 from raceproof.ops.doctor.finding import Subject, Thing
 from raceproof.ops.doctor.patient import Patient, subjects_of
 from raceproof.ops.doctor.walk import walk
+from raceproof.ops.inspect import Steps, programs_of, run_steps
 from raceproof.ops.metrics import Reading
 from raceproof.ops.sweep import overdue
 from raceproof.store import AsyncStore, Store
@@ -41,7 +43,7 @@ Counted = tuple[int, bool, datetime | None]
 
 @dataclass(frozen=True, slots=True)
 class StatusCount:
-    """So many rows of a lifecycle or an inbox are at a status, or at least so many (`more`)."""
+    """The number of rows of a lifecycle or an inbox at a status; `more`: at least so many."""
 
     target: str
     status: str
@@ -54,7 +56,7 @@ class StatusCount:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCount:
-    """Who holds rows of a claim; those whose lease is over are stale."""
+    """The held rows of a claim; those with an expired lease are stale."""
 
     target: str
     claim: str
@@ -68,7 +70,7 @@ class ClaimCount:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What was seen."""
+    """The state that was read."""
 
     at: datetime
     states: list[StatusCount] = field(default_factory=list)
@@ -76,17 +78,17 @@ class Snapshot:
     attempts: dict[str, int] = field(default_factory=dict)
     """The active attempts of each lifecycle."""
     deliveries: dict[str, dict[str, int]] = field(default_factory=dict)
-    """For each delivery: how many are under way or uncertain."""
+    """For each delivery: how many are in progress or uncertain."""
     more_deliveries: set[str] = field(default_factory=set)
-    """Deliveries of which only the first ones were looked at: there may be more."""
+    """Deliveries that were counted only in part."""
     leases: dict[str, tuple[str | None, int, datetime | None]] = field(default_factory=dict)
     """Holder, epoch and end of each lease."""
     inboxes: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
-    """What could not be looked at, and why."""
+    """What could not be read, and why."""
 
     def readings(self, leases: bool = False) -> Iterator[Reading]:
-        """As gauges; those of leases are for a process that leads nothing itself."""
+        """As gauges; those of leases are for a process without leaders of its own."""
         for one in self.states:
             yield Reading("state_items", (one.target, one.status), one.number)
             if one.oldest is not None:
@@ -104,45 +106,47 @@ class Snapshot:
                 yield Reading("leader_epoch", (name,), epoch)
 
 
-def snapshot(store: Store, *things: Thing | Subject, limit: int = 10_000, seconds: float = 2.0) -> Snapshot:
-    """Look at a store; a query that takes PostgreSQL longer than `seconds` is left out, and noted."""
-    looking = Looking(store, limit, seconds)
-    for name, program in looking.programs(things):
-        try:
-            store.run(reading(looking.patient.bounded(program)))
-        except Exception as error:
-            looking.failed(name, error)
-    return looking.found
+@overload
+def snapshot(store: Store, *things: Thing | Subject, limit: int = ..., seconds: float = ...) -> Snapshot: ...
+@overload
+def snapshot(
+    store: AsyncStore, *things: Thing | Subject, limit: int = ..., seconds: float = ...
+) -> Awaitable[Snapshot]: ...
 
 
-async def asnapshot(store: AsyncStore, *things: Thing | Subject, limit: int = 10_000, seconds: float = 2.0) -> Snapshot:
-    """The same on an async store."""
-    looking = Looking(store, limit, seconds)
-    for name, program in looking.programs(things):
-        try:
-            await store.run(reading(looking.patient.bounded(program)))
-        except Exception as error:
-            looking.failed(name, error)
-    return looking.found
+def snapshot(store: Store | AsyncStore, *things: Thing | Subject, limit: int = 10_000, seconds: float = 2.0) -> Any:
+    """Read the state of a store; a query that takes PostgreSQL longer than `seconds` is skipped, and noted.
+
+    On an AsyncStore, await it.
+    """
+    return run_steps(store, _Reader(store, limit, seconds).steps(things))
 
 
-class Looking:
-    """The looks of one snapshot, each a program of its own."""
+class _Reader:
+    """The reads of one snapshot, each a program of its own."""
 
     def __init__(self, store: Store | AsyncStore, limit: int, seconds: float) -> None:
         self.patient = Patient(store, limit=limit, rows=_KEYS_OF_REDIS, seconds=seconds)
         self.found = Snapshot(datetime.now(UTC))
         self._opens: dict[str, list[tuple[str, ...]]] = {}
 
-    def failed(self, name: str, error: Exception) -> None:
-        """Left out: what this store cannot tell, or not in time; a table that is not there is for the doctor to tell."""
+    def steps(self, things: Any) -> Steps[Snapshot]:
+        for name, program in self._programs(things):
+            try:
+                yield self.patient.bounded(program)
+            except Exception as error:
+                self._skip(name, error)
+        return self.found
+
+    def _skip(self, name: str, error: Exception) -> None:
+        """Note what this store cannot read, or not in time; missing tables are for the doctor to report."""
         code = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None)
         missing = "no such table" in str(error) or "no such column" in str(error)
         if not (isinstance(error, CallError) or missing or code in ("57014", "42P01", "42703")):
             raise error
         self.found.notes.append(f"{name}: {str(error).splitlines()[0]}")
 
-    def programs(self, things: Any) -> Iterator[tuple[str, Program[None]]]:
+    def _programs(self, things: Any) -> Iterator[tuple[str, Program[None]]]:
         subjects = subjects_of(things)
         attempts = [subject.thing for subject in subjects if isinstance(subject.thing, Attempts)]
         for one in attempts:
@@ -241,7 +245,7 @@ class Looking:
         if spec.tenant and self.patient.tenant is None:
             return
         asked = claim_request(claim, limit=_CLAIMS, tenant=self.patient.tenant)
-        rows = yield from self.patient.driver.programs.claims.listed(asked)
+        rows = yield from programs_of(self.patient.store).claims.listed(asked)
         held = tuple(held_claims(claim, rows))
         self.found.claims.append(ClaimCount(target, claim.name, held, len(held) >= _CLAIMS))
 
@@ -259,7 +263,7 @@ class Looking:
         if self.patient.dialect == "redis":
             found = yield from self._under_way_on_redis(delivery)
         else:
-            programs = self.patient.driver.programs.deliveries
+            programs = programs_of(self.patient.store).deliveries
             rows = yield from programs.listed(delivery, _CLAIMS, self.patient.tenant, None)
             found = [str(state) for state, *_ in rows]
         counted = dict.fromkeys(map(str, (DeliveryState.RESERVED, DeliveryState.SENDING, DeliveryState.UNCERTAIN)), 0)
@@ -285,7 +289,7 @@ class Looking:
         return [redis.state_of(delivery, row.fields, now) or "" for row in rows]
 
     def _lease(self, lease: Lease) -> Program[None]:
-        led = yield from self.patient.driver.programs.leases.look(lease, None)
+        led = yield from programs_of(self.patient.store).leases.holder(LeaseRequest(lease))
         self.found.leases[lease.name] = (led.by, led.epoch, led.until)
 
 

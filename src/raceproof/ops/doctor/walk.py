@@ -1,4 +1,4 @@
-"""Rows of Redis are found by walking its keys: a bounded number of them, and some fields of each row in one script."""
+"""Finding rows of Redis by scanning a bounded number of keys, and reading fields of many rows in one script."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 def walk(
     patient: Patient, table: str, wanted: Sequence[str], keep: Callable[[Found], bool], enough: int
 ) -> Program[list[Found]]:
-    """Rows of a table that are worth keeping; what the walk cost is bounded by the number of keys that it passes."""
+    """The rows of a table for which `keep` is true; the cost is bounded by the number of keys scanned."""
     searchable(patient.store, table)
     start = f"{table}:"
     fields = tuple(dict.fromkeys(wanted))
@@ -41,5 +41,5 @@ def walk(
         if cursor == "0":
             patient.looked_at = ""
             return list(found.values())
-    patient.looked_at = f"about {passed} keys, not all"
+    patient.looked_at = f"only about {passed} keys"
     return list(found.values())

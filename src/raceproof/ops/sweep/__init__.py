@@ -1,8 +1,8 @@
 """Housekeeping: not needed for correctness, run it periodically. `sweep(store, …)`, awaited on an async store.
 
-Promise: every step is bounded and committed by itself, so a sweep holds up nobody and may be stopped anywhere and begun
-again. Rows whose lease is over are counted and left: the next claim takes them by itself. Several sweeps at once are safe.
-Not promised: that nothing is left, for rows keep coming while it runs.
+Promise: every step is bounded and commits by itself, so a sweep blocks no other work and can be stopped anywhere and
+restarted. Rows with expired leases are counted and left alone: the next claim takes them. Concurrent sweeps are safe.
+Not promised: that nothing is left, because rows keep coming while it runs.
 """
 
 from raceproof.ops.sweep.search import overdue, spent_rows, unsearchable

@@ -1,4 +1,4 @@
-"""What a sweep looks for: rows out of attempts, overdue attempts, rows of a table of hashes; also for `raceproof stuck`."""
+"""What a sweep searches for: rows out of attempts and overdue attempts; also for `raceproof stuck`."""
 
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ from raceproof.store import AsyncStore, Store
 def spent_rows(
     store: Store | AsyncStore, claim: Claimable[Any], limit: int = 100, now: datetime | None = None
 ) -> Program[list[SpentRow]]:
-    """Rows that have had all their attempts and that nobody holds; on Redis every row is looked at."""
+    """Unheld rows that are out of attempts; on Redis this reads every row."""
     if claim.max_attempts is None:
         return []
     asked = claim_request(claim, limit=limit, tenant=store.tenant, now=now)
@@ -46,7 +46,7 @@ def spent_rows(
 def overdue(
     store: Store | AsyncStore, attempts: Attempts, limit: int = 100, now: datetime | None = None
 ) -> Program[list[KeyParts]]:
-    """The key columns of open attempts whose time is over."""
+    """The key columns of overdue open attempts."""
     if attempts.ttl is None:
         return []
     spec = attempts.lifecycle
@@ -60,13 +60,13 @@ def overdue(
 
 
 def unsearchable(store: Store | AsyncStore, attempts: Attempts) -> str:
-    """Why overdue attempts cannot be looked for in this store; empty if they can be, or end by themselves."""
+    """Why overdue attempts cannot be found in this store; empty if they can, or expire by themselves."""
     spec = attempts.lifecycle
     if store.dialect != "redis" or attempts.ttl is None or spec.expires is not None:
         return ""
     return (
-        f"{attempts}: Redis cannot search hashes for attempts whose time is over; "
-        f"with expires= for {spec} they would end by themselves"
+        f"{attempts}: Redis cannot search hashes for overdue attempts; "
+        f"declare expires= for {spec}, and they expire by themselves"
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows that are out of attempts: what is told of each, and how they are looked for on Redis, which has no query for it."""
+"""Rows that are out of attempts, and how to find them on Redis, which has no query for it."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ _MARKER = re.compile(r"PROCESSING:[^:]+:[^:]+:([0-9]{1,12}(?:\.[0-9]{1,9})?)")
 
 @dataclass(frozen=True, slots=True)
 class SpentRow:
-    """A row that has had all its attempts, and that nobody holds."""
+    """An unheld row that is out of attempts."""
 
     key: Any
     status: str
@@ -32,10 +32,10 @@ class SpentRow:
 
 
 class SpentSearch:
-    """Which rows of Redis are out of attempts: those that a sweep would set aside, as `claims/redis.lua` decides it.
+    """The rows of Redis that are out of attempts: those that a sweep would dead-letter, as `claims/redis.lua` decides.
 
-    Nobody holds them and they meet the guards; the index proposes them by now, or, where they are not in it, would as soon
-    as they are offered: so they do not rest, and of a line it is the first.
+    They are unheld and meet the guards; the index proposes them now, or would once they are offered: so they do not back
+    off, and are the first of their ordering key.
     """
 
     def __init__(self, redis: RedisDialect, asked: ClaimRequest, now: float) -> None:
@@ -44,7 +44,7 @@ class SpentSearch:
         self._claim = asked.claim
         self._now = now
         self._met: dict[str, str] = {}
-        """Of each line the open row that was met first: it is the first to be offered if nobody stands there."""
+        """For each ordering key the first open row that was read: it is offered first if the index has none."""
 
     def among(self, rows: Mapping[str, Mapping[str, Any]]) -> Program[list[SpentRow]]:
         """Those of these rows, by the texts of their keys, with the columns that the claim names."""
@@ -65,7 +65,7 @@ class SpentSearch:
         found = []
         for member in spent:
             if member not in lines or (yield from self._is_first(lines[member], member)):
-                found.append(self._told(member, rows[member]))
+                found.append(self._row(member, rows[member]))
         return found
 
     def _proposed(self, members: Sequence[str]) -> Program[list[str]]:
@@ -87,7 +87,7 @@ class SpentSearch:
         return [member for member, bits in zip(members, unmet, strict=True) if not bits]
 
     def _is_first(self, line: str, member: str) -> Program[bool]:
-        """Whether nobody stands before it; rows that are gone, or have ended, hold nobody up."""
+        """Whether no open row of the same ordering key comes before it."""
         spec = self._claim.lifecycle
         for place in itertools.count():
             (standing,) = yield Statement("sweep.line", "ZRANGE", (line, place, place))
@@ -100,9 +100,9 @@ class SpentSearch:
             (status,) = yield Statement("sweep.first", "HGET", (row, spec.column))
             if text_of(status) in self._claim.open:
                 return False
-        raise AssertionError("a line has an end")
+        raise AssertionError("a sorted set is finite")
 
-    def _told(self, member: str, row: Mapping[str, Any]) -> SpentRow:
+    def _row(self, member: str, row: Mapping[str, Any]) -> SpentRow:
         claim, ends = self._claim, _ends(self._claim, row)
         since = ends if ends is not None else row.get(claim.not_before or "")
         key = key_of_member(claim.lifecycle, member, self._asked.tenant)
@@ -111,7 +111,7 @@ class SpentSearch:
 
 
 def _attempts(claim: Claimable[Any], row: Mapping[str, Any]) -> float:
-    """How many there were; a text that is no number counts for nothing, as in the scripts."""
+    """The number of attempts; a text that is not a number counts as 0, as in the scripts."""
     try:
         found = float(row.get(claim.attempts or "") or 0)
     except ValueError:
@@ -120,7 +120,7 @@ def _attempts(claim: Claimable[Any], row: Mapping[str, Any]) -> float:
 
 
 def _ends(claim: Claimable[Any], row: Mapping[str, Any]) -> float | None:
-    """When the lease of a hash is over; None if nobody holds it."""
+    """When the lease of a hash expires; None if it is not held."""
     form = claim.form
     if isinstance(form, ClaimColumns):
         found, lease = row.get(form.until), 0.0

@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from raceproof.attempts import Attempts
 from raceproof.claims.redis_index import index_key, line_key
@@ -17,24 +17,22 @@ from raceproof.kernel.errors import CallError
 from raceproof.kernel.keys import key_text
 from raceproof.kernel.quoting import literal, parameter, qualified
 from raceproof.kernel.redis import parts_of_text, text_of
-from raceproof.kernel.statement import Program, Rows, Statement, reading
+from raceproof.kernel.statement import Program, Rows, Statement
 from raceproof.kernel.tenants import entry_of_tenant, history_start
 from raceproof.moves.request import request
-from raceproof.ops.inspect import programs_of, redis_clock, scan, searchable, sql_of, statement
+from raceproof.ops.inspect import Steps, programs_of, redis_clock, run_steps, scan, searchable, sql_of, statement
 from raceproof.ops.sweep.search import overdue, spent_rows, sweep_texts, unsearchable
 from raceproof.store import AsyncStore, Store
 
-T = TypeVar("T")
 Sweepable = type[Lifecycle[Any]] | Spec[Any] | Claimable[Any] | Attempts | Inbox
 Work = Literal[
     "dead-lettered", "stale, left", "expired", "expired, left", "not looked at", "forgotten", "history", "offered"
 ]
-Steps = Generator[Program[Any], Any, T]
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep has done so far about one thing, or, in a dry run, would do."""
+    """What a sweep has done so far for one target, or, in a dry run, would do."""
 
     target: str
     work: Work
@@ -47,9 +45,9 @@ class SweepOptions(TypedDict, total=False):
     """How to sweep."""
 
     keep: float | None
-    """Seconds: history that is older is deleted; none is if this is not given."""
+    """Seconds: older history is deleted; none by default."""
     batch: int
-    """So many rows at a time; 1000 if it is not given."""
+    """Rows per step; 1000 by default."""
     dry_run: bool
     """Count, and change nothing."""
     by: str | None
@@ -71,28 +69,7 @@ def sweep(store: Store | AsyncStore, *targets: Sweepable, **options: Unpack[Swee
 
     On an AsyncStore, await it.
     """
-    steps = Sweep(store, options).all(targets)
-    return _run(store, steps) if isinstance(store, Store) else _arun(store, steps)
-
-
-def _run(store: Store, steps: Steps[list[Swept]]) -> list[Swept]:
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(store.run(reading(step)))
-    except StopIteration as stop:
-        found: list[Swept] = stop.value
-        return found
-
-
-async def _arun(store: AsyncStore, steps: Steps[list[Swept]]) -> list[Swept]:
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(await store.run(reading(step)))
-    except StopIteration as stop:
-        found: list[Swept] = stop.value
-        return found
+    return run_steps(store, Sweep(store, options).all(targets))
 
 
 class Sweep:
@@ -102,7 +79,7 @@ class Sweep:
         if unknown := sorted(set(options) - set(SweepOptions.__annotations__)):
             # a dry run that is misspelt would be a real one
             known = ", ".join(SweepOptions.__annotations__)
-            raise CallError(f"a sweep has no option {', '.join(unknown)}; it has {known}")
+            raise CallError(f"unknown option {', '.join(unknown)} of sweep; expected {known}")
         self._store = store
         self._programs = programs_of(store)
         self._tenant = store.tenant
@@ -113,7 +90,9 @@ class Sweep:
         self._now = options.get("now")
         self._tell = options.get("tell") or (lambda _: None)
         if self._batch < 1 or (self._keep is not None and not 0 < self._keep < math.inf):
-            raise CallError(f"a sweep with batch={self._batch} and keep={self._keep} would do nothing, or all")
+            raise CallError(
+                f"batch must be at least 1 and keep a positive number of seconds, got batch={self._batch}, keep={self._keep}"
+            )
 
     def all(self, targets: Sequence[Sweepable]) -> Steps[list[Swept]]:
         found: list[Swept] = []
@@ -134,7 +113,7 @@ class Sweep:
                         found += yield from self._history(spec, self._keep)
         return found
 
-    def _told(self, target: str, work: Work, number: int, more: bool = False) -> Swept:
+    def _report(self, target: str, work: Work, number: int, more: bool = False) -> Swept:
         swept = Swept(target, work, number, more)
         self._tell(swept)
         return swept
@@ -150,26 +129,26 @@ class Sweep:
         asked = claim_request(claim, limit=self._batch, tenant=self._tenant, now=self._now)
         rows: Rows = yield self._programs.claims.listed(asked)
         stale = sum(bool(row[1]) for row in rows)
-        found.append(self._told(name, "stale, left", stale, more=stale == self._batch))
+        found.append(self._report(name, "stale, left", stale, more=stale == self._batch))
         return found
 
     def _dead_letter(self, claim: Claimable[Any], name: str) -> Steps[Swept]:
         if self._dry:
             rows = yield spent_rows(self._store, claim, self._batch, self._now)
-            return self._told(name, "dead-lettered", len(rows), more=len(rows) == self._batch)
+            return self._report(name, "dead-lettered", len(rows), more=len(rows) == self._batch)
         number = 0
         while True:
             asked = claim_request(claim, limit=self._batch, by=self._by, tenant=self._tenant, now=self._now)
             started = time.monotonic()
-            aside = yield self._programs.claims.dead_letter(asked)
-            self._store.tell_all("sweep", aside, self._by, started)
-            number += len(aside)
-            swept = self._told(name, "dead-lettered", number)
-            if not aside:
+            moved = yield self._programs.claims.dead_letter(asked)
+            self._store.tell_all("sweep", moved, self._by, started)
+            number += len(moved)
+            swept = self._report(name, "dead-lettered", number)
+            if not moved:
                 return swept
 
     def _offered(self, claim: Claimable[Any], name: str) -> Steps[Swept]:
-        """Redis: rows that wait and that no claim would find, because they are not in the index."""
+        """Redis: waiting rows that no claim finds, because they are missing from the index."""
         searchable(self._store, claim)
         cursor, number = "0", 0
         while True:
@@ -179,12 +158,12 @@ class Sweep:
                 parts = [parts_of_text(claim.lifecycle, member) for member in lost]
                 yield self._programs.claims.offer(claim, parts)
             number += len(lost)
-            swept = self._told(name, "offered", number)
+            swept = self._report(name, "offered", number)
             if cursor == "0":
                 return swept
 
     def missing(self, claim: Claimable[Any], members: Sequence[str]) -> Program[list[str]]:
-        """Which of these rows are open and stand neither in the index nor behind another in their line."""
+        """The open rows among these that are neither in the index nor behind another row of their ordering key."""
         spec = claim.lifecycle
         if not members:
             return []
@@ -194,7 +173,7 @@ class Sweep:
             row = searchable(self._store, claim).row_of_text(spec, member)
             fields = (spec.column, claim.attempts or spec.column, claim.ordering_key or spec.column)
             (values,) = yield Statement("sweep.row", "HMGET", (row, *fields))
-            status, attempts, serial = map(text_of, values)
+            status, attempts, ordering_key = map(text_of, values)
             if status not in claim.open:
                 continue
             if (
@@ -202,9 +181,9 @@ class Sweep:
                 and claim.dead_letter is None
                 and int(attempts or 0) >= claim.max_attempts
             ):
-                continue  # nobody will claim it again
+                continue  # it cannot be claimed again
             if claim.ordering_key:
-                line = line_key(claim, serial, member)
+                line = line_key(claim, ordering_key, member)
                 (place,) = yield Statement("sweep.line", "ZRANK", (line, member))
                 if place and (yield from self._moves_up(claim, line)):
                     continue
@@ -212,10 +191,10 @@ class Sweep:
         return lost
 
     def _moves_up(self, claim: Claimable[Any], line: str) -> Program[bool]:
-        """Whether those behind the first of a line will follow: not if its row is gone."""
+        """Whether the rows behind the first of an ordering key will follow: not if the first is gone."""
         (head,) = yield Statement("sweep.line", "ZRANGE", (line, 0, 0))
         if not head:
-            return False  # all have left it meanwhile; an offer looks for itself
+            return False  # all have left in the meantime; an offer checks again
         row = searchable(self._store, claim).row_of_text(claim.lifecycle, text_of(head[0]))
         (status,) = yield Statement("sweep.first", "HGET", (row, claim.lifecycle.column))
         return text_of(status) in claim.open
@@ -225,21 +204,21 @@ class Sweep:
     def _expired(self, attempts: Attempts) -> Steps[list[Swept]]:
         move, name = attempts.expire, str(attempts)
         if unsearchable(self._store, attempts):
-            return [self._told(name, "not looked at", 0)]
+            return [self._report(name, "not looked at", 0)]
         if move is None or self._dry:
             rows = yield overdue(self._store, attempts, self._batch, self._now)
             work: Work = "expired, left" if move is None else "expired"
-            return [self._told(name, work, len(rows), more=len(rows) == self._batch)]
+            return [self._report(name, work, len(rows), more=len(rows) == self._batch)]
         number = 0
         refused: set[str] = set()
         while True:
-            # those that cannot go are found again and again: look past them
+            # rows that cannot move are found every time: skip them
             rows = yield overdue(self._store, attempts, self._batch + len(refused), self._now)
             fresh = [row for row in rows if key_text(tuple(row)) not in refused]
             if not fresh:
                 return [
-                    self._told(name, "expired", number),
-                    *([self._told(name, "expired, left", len(refused))] if refused else []),
+                    self._report(name, "expired", number),
+                    *([self._report(name, "expired, left", len(refused))] if refused else []),
                 ]
             spec = attempts.lifecycle
             asked = []
@@ -252,7 +231,7 @@ class Sweep:
             self._store.tell_all("sweep", answers, self._by, started, (one.parts[0] for one in asked))
             refused |= {key_text(tuple(row)) for row, answer in zip(fresh, answers, strict=True) if not answer.won}
             number += sum(answer.won for answer in answers)
-            self._told(name, "expired", number)
+            self._report(name, "expired", number)
 
     # Inbox and history
 
@@ -261,12 +240,12 @@ class Sweep:
             return []  # an event that has ended is forgotten by Redis itself
         if self._dry:
             number = yield self._counted(inbox)
-            return [self._told(str(inbox), "forgotten", number)]
+            return [self._report(str(inbox), "forgotten", number)]
         number = 0
         while True:
             gone = yield self._programs.inbox.forget(inbox, self._batch, self._now)
             number += gone
-            swept = self._told(str(inbox), "forgotten", number)
+            swept = self._report(str(inbox), "forgotten", number)
             if not gone:
                 return [swept]
 
@@ -288,7 +267,7 @@ class Sweep:
             if mine and not self._dry:
                 yield self._page("history.forget", slots, {**values, "end": end})
             number += mine
-            swept = self._told(str(spec), "history", number)
+            swept = self._report(str(spec), "history", number)
             # the history grows in the order of its ids: after a page without an old row there is none
             if not rows or not old:
                 return [swept]
@@ -309,7 +288,7 @@ class Sweep:
         while True:
             cursor, members = yield scan(spec, self._tenant, cursor, "/history", "stream")
             number += yield self._trim(spec, members, keep)
-            swept = self._told(str(spec), "history", number)
+            swept = self._report(str(spec), "history", number)
             if cursor == "0":
                 return swept
 

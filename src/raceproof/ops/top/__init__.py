@@ -1,4 +1,4 @@
-"""A store in a terminal, live: lifecycles, claims, races, leaders, inboxes, and what is stuck. It only reads."""
+"""A live view of a store in the terminal: lifecycles, claims, races, leaders, inboxes, stuck work. It only reads."""
 
 from raceproof.ops.top.app import Top
 from raceproof.ops.top.watch import Look, Watch

@@ -1,4 +1,4 @@
-"""The terminal itself: six pages, keys to switch between them, and a look at the store every few seconds."""
+"""The terminal application: six pages, keys to switch between them, and a refresh every few seconds."""
 
 from typing import Any, ClassVar
 
@@ -38,7 +38,7 @@ class Top(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(place), f"show({name!r})", PAGES[name]) for place, name in enumerate(PAGES, 1)),
-        Binding("r", "refresh", "Look now"),
+        Binding("r", "refresh", "Refresh"),
         Binding("p", "pause", "Pause"),
         Binding("plus,equals_sign", "interval(1)", "Slower", show=False),
         Binding("minus", "interval(-1)", "Faster", show=False),
@@ -64,7 +64,7 @@ class Top(App[None]):
                     yield DataTable(id=f"table-{name}", cursor_type="row", zebra_stripes=True)
                     yield Static("", id=f"empty-{name}", classes="empty", markup=False)
         yield Static("", id="repair", markup=False)
-        yield Static("looking …", id="status", markup=False)
+        yield Static("reading …", id="status", markup=False)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -81,7 +81,7 @@ class Top(App[None]):
 
     @work(exclusive=False)
     async def refresh_look(self) -> None:
-        """Look, unless a look is under way; a store that does not answer is said so, and asked again."""
+        """Read the store, unless a read is in progress; report errors, and retry at the next tick."""
         if self._looking:
             return
         self._looking = True
@@ -107,7 +107,7 @@ class Top(App[None]):
         self._fill("stuck", stuck)
         self._repairs = stuck.repairs
         self._show_repair()
-        notes = f" · left out: {'; '.join(look.snapshot.notes)}" if look.snapshot.notes else ""
+        notes = f" · skipped: {'; '.join(look.snapshot.notes)}" if look.snapshot.notes else ""
         state = "paused" if self.paused else f"every {self._every:g} s"
         self._say(
             f"{look.snapshot.at:%H:%M:%S} UTC · {tables.summary(look)} · {look.took * 1000:.0f} ms, {state}{notes}"
@@ -158,13 +158,13 @@ class Top(App[None]):
         self.refresh_look()
 
     def action_pause(self) -> None:
-        """Stand still, or go on."""
+        """Pause or resume."""
         self.paused = not self.paused
-        self._say("paused; p goes on, r looks once" if self.paused else "going on …")
+        self._say("paused; p resumes, r refreshes once" if self.paused else "resuming …")
         self._tick()
 
     def action_interval(self, step: int) -> None:
-        """Look more or less often."""
+        """Refresh more or less often."""
         nearest = min(range(len(_INTERVALS)), key=lambda place: abs(_INTERVALS[place] - self._every))
         self._every = _INTERVALS[min(max(nearest + step, 0), len(_INTERVALS) - 1)]
         self._timer.stop()

@@ -1,4 +1,4 @@
-"""What each page of `raceproof top` shows, as rows of cells. What comes from a store is text, and never markup."""
+"""The pages of `raceproof top` as rows of cells. Values from a store are text, never markup."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ def plain(value: Any, style: str = "", longest: int = _LONGEST) -> Text:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """How long ago, or, with a minus, how long yet."""
+    """The time since a moment; negative until it."""
     if since is None:
         return ""
     seconds = (now - since).total_seconds()
@@ -69,7 +69,7 @@ def lifecycles(look: Look, before: Look | None) -> Page:
 
 
 def claims(look: Look) -> Page:
-    """Who holds what; those whose lease is over first."""
+    """Held rows; expired leases first."""
     now = look.snapshot.at
     held = [(claim, one) for claim in look.snapshot.claims for one in claim.rows]
     held.sort(key=lambda pair: (not pair[1].stale, pair[1].until))
@@ -80,19 +80,17 @@ def claims(look: Look) -> Page:
             plain(one.holder or "-"),
             plain(one.fence, "dim"),
             plain(one.attempts),
-            Text("over " + age(one.until, now), "bold red")
+            Text("expired " + age(one.until, now), "bold red")
             if one.stale
             else Text(age(one.until, now).removeprefix("-") + " left", "green"),
         ]
         for claim, one in held[:500]
     ]
-    return Page(
-        ("claim", "key", "holder", "fence", "attempt", "lease"), rows, "Nobody holds a row: no worker is at work."
-    )
+    return Page(("claim", "key", "holder", "fence", "attempt", "lease"), rows, "No row is held: no worker is busy.")
 
 
 def races(look: Look) -> Page:
-    """The newest decisions; who lost is red."""
+    """The newest decisions; losers are red."""
     rows = [
         [
             plain(age(one.at, look.snapshot.at) or "0s"),
@@ -106,22 +104,22 @@ def races(look: Look) -> Page:
         ]
         for one in look.races
     ]
-    empty = "No history yet. Declare history=History(losers=True), and those who lose a race are shown too."
+    empty = "No history yet. Declare history=History(losers=True) to record losers too."
     return Page(("ago", "", "move", "key", "outcome", "status", "who", "reason"), rows, empty)
 
 
 def leaders(look: Look) -> Page:
-    """Who holds each lease, in which epoch, and for how long yet."""
+    """The holder of each lease, its epoch, and the remaining time."""
     rows = []
     for name, (holder, epoch, until) in look.snapshot.leases.items():
         left = age(until, look.snapshot.at).removeprefix("-") if holder else ""
-        held = plain(holder, "green") if holder else Text("(nobody)", "bold red")
+        held = plain(holder, "green") if holder else Text("(none)", "bold red")
         rows.append([plain(name, "bold"), held, plain(epoch, "dim"), plain(left)])
     return Page(("lease", "holder", "epoch", "left"), rows, "No lease is declared.")
 
 
 def inboxes(look: Look) -> Page:
-    """Events by status, and deliveries that are under way."""
+    """Events by status, and deliveries in progress."""
     now = look.snapshot.at
     rows = [
         [
@@ -147,7 +145,7 @@ def inboxes(look: Look) -> Page:
 
 
 def stuck(look: Look) -> Page:
-    """What does not go on by itself; the repair of the chosen row is shown below."""
+    """Stuck work; the repair of the selected row is shown below."""
     rows, repairs = [], []
     for problem in look.diagnosis.problems:
         for evidence in problem.evidence or ({},):
@@ -169,12 +167,12 @@ def _repair(problem: Problem) -> str:
 
 def _shown(evidence: Any, now: datetime) -> str:
     """The fields of a row in a line; a moment as how long ago."""
-    told = {
+    values = {
         name: f"{age(value, now)} ago" if isinstance(value, datetime) else _key(value)
         for name, value in evidence.items()
         if value is not None
     }
-    return ", ".join(f"{name}={value}" for name, value in told.items())
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def _key(key: Any) -> str:
@@ -182,7 +180,7 @@ def _key(key: Any) -> str:
 
 
 def summary(look: Look) -> str:
-    """One line: how many rows are held, how many decisions were won and lost and since when, and how much is stuck."""
+    """One line: rows held, decisions won and lost, and stuck rows."""
     held = _number(sum(one.held for one in look.snapshot.claims), any(one.more for one in look.snapshot.claims))
     stuck_rows = sum(len(one.evidence) or 1 for one in look.diagnosis.problems)
     stuck_more = any(one.more for one in look.diagnosis.problems)
@@ -190,9 +188,9 @@ def summary(look: Look) -> str:
 
 
 def _decided(look: Look) -> str:
-    """The newest decisions that a history keeps, and the time that they reach back."""
+    """The newest recorded decisions, and the time they span."""
     if not look.races:
-        return "no decision is kept in a history"
+        return "no decisions recorded"
     lost = sum(not one.won for one in look.races)
     since = age(min(one.at for one in look.races), look.snapshot.at).removeprefix("-")
     return f"{len(look.races) - lost:,} won, {lost:,} lost in the last {since}"

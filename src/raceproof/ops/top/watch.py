@@ -1,4 +1,4 @@
-"""Looking at a store again and again, in a thread of its own: what is slow there does not hold up the terminal."""
+"""Reading a store repeatedly in its own thread, so that a slow store does not block the terminal."""
 
 import asyncio
 import time
@@ -12,14 +12,14 @@ from raceproof.ops.doctor.races import Race, races
 from raceproof.ops.doctor.snapshot import Snapshot, snapshot
 from raceproof.store import Store
 
-# what stands still or should not be; the schema and the server are for `raceproof doctor`
+# stuck work and bad rows only; schema and server are for `raceproof doctor`
 _NOT_STUCK = ("schema", "guard", "index", "ttl", "clock", "pooler", "durability", "primary", "eviction")
 _SECONDS_BETWEEN_DIAGNOSES = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen, and how long it took."""
+    """What was read, and how long it took."""
 
     snapshot: Snapshot
     races: list[Race]
@@ -28,7 +28,7 @@ class Look:
 
 
 class Watch:
-    """The one thread that has the store: it opens it, looks when asked, and closes it."""
+    """The thread that owns the store: it opens, reads and closes it."""
 
     def __init__(
         self, open_store: Callable[[], AbstractContextManager[Store]], subjects: Sequence[Subject], limit: int = 1000
@@ -43,7 +43,7 @@ class Watch:
         self._diagnosed: float | None = None
 
     async def look(self) -> Look:
-        """Look now; an error of the store is the caller's, and the next look connects anew."""
+        """Read now; errors are raised, and the next read reconnects."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._look)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Does the database still fit the declaration? And do the guards in it allow exactly the declared moves?"""
+"""Does the database match the declaration? And do its guards allow exactly the declared moves?"""
 
 from raceproof.ops.verify.api import try_matrix, verify
 from raceproof.ops.verify.catalog import Catalog

@@ -1,6 +1,6 @@
-"""What claims need of a table: their columns, and an index that finds the rows which can be claimed.
+"""What claims need of a table: their columns, and an index that finds claimable rows.
 
-Whether an index serves is told from its columns and its WHERE, not from a plan: a plan depends on how full the table is.
+Whether an index serves is decided by its columns and its WHERE, not by a plan, which depends on the size of the table.
 """
 
 import re
@@ -67,8 +67,8 @@ def index_findings(spec: Spec[Any], indexes: Sequence[Index], dialect: Dialect) 
         if not missing:
             yield Finding("ok", f"an index serves the claim {claim}")
         for use, ddl in missing.items():
-            what = "its search for rows reads" if use == "search" else "its look at the row before reads"
-            yield Finding("warning", f"no index serves the claim {claim}: {what} rows that have ended too", "", ddl)
+            what = "search for rows" if use == "search" else "check for earlier rows"
+            yield Finding("warning", f"no index serves the claim {claim}: its {what} also reads ended rows", "", ddl)
 
 
 def _finds(index: Index, claim: Claimable[Any], dialect: Dialect) -> bool:
@@ -87,17 +87,17 @@ def _finds(index: Index, claim: Claimable[Any], dialect: Dialect) -> bool:
 
 def _compares(index: Index, claim: Claimable[Any], dialect: Dialect) -> bool:
     columns, _ = _own(index, claim)
-    # rows that are in no line may be left out of it
-    where = None if index.where is None else _in_a_line(str(claim.ordering_key)).sub("", index.where)
+    # rows without an ordering key may be left out of it
+    where = None if index.where is None else _has_ordering_key(str(claim.ordering_key)).sub("", index.where)
     return columns[:1] == (claim.ordering_key,) and _covers(where, claim, dialect)
 
 
-def _in_a_line(serial: str) -> re.Pattern[str]:
-    return re.compile(rf'\s+AND\s+\(*"?{re.escape(serial)}"?\s+IS\s+NOT\s+NULL\)*', re.IGNORECASE)
+def _has_ordering_key(column: str) -> re.Pattern[str]:
+    return re.compile(rf'\s+AND\s+\(*"?{re.escape(column)}"?\s+IS\s+NOT\s+NULL\)*', re.IGNORECASE)
 
 
 def _own(index: Index, claim: Claimable[Any]) -> tuple[tuple[str | None, ...], tuple[bool, ...]]:
-    """Behind the tenant, which every search names."""
+    """The columns after the tenant, which every search names."""
     leads = bool(index.columns) and index.columns[0] == claim.lifecycle.tenant
     return (index.columns[1:], index.descending[1:]) if leads else (index.columns, index.descending)
 

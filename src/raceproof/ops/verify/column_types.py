@@ -1,4 +1,4 @@
-"""Whether columns of PostgreSQL can keep what is written there: whole numbers, and moments that all sessions read alike."""
+"""Whether columns of PostgreSQL have suitable types: integers, and times with a time zone."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ _MICROSECONDS = "6"
 
 
 def number_findings(numbers: Iterable[str], there: Mapping[str, str]) -> Iterator[Finding]:
-    """Which of these columns are no integers."""
+    """Columns that should be integers and are not."""
     for column in sorted(set(numbers) & set(there)):
         if there[column] not in _INTEGERS:
             yield Finding("error", f"{column} must be an integer", f"it is {there[column]}")
@@ -21,7 +21,7 @@ def number_findings(numbers: Iterable[str], there: Mapping[str, str]) -> Iterato
 def time_findings(
     table: str, times: Iterable[str], fences: Iterable[str], there: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Which of these columns are read in another way by another session, and which fences are not told apart."""
+    """Times without a time zone, and fences that are rounded."""
     for column in sorted({*times, *fences} & set(there)):
         moment = _MOMENT.fullmatch(there[column])
         if moment is None:
@@ -29,9 +29,9 @@ def time_findings(
         digits, zone = moment.groups(_MICROSECONDS)
         change = f"ALTER TABLE {qualified(table)} ALTER COLUMN {identifier(column)} TYPE timestamptz;"
         if zone == "without":
-            what = f"{column} has no time zone: it depends on each session's setting"
+            what = f"{column} has no time zone: its value depends on the setting of each session"
             yield Finding("warning", what, "", change)
         if column in fences and digits != _MICROSECONDS:
             # P4: rounded, the time of one holder is that of the next, whose row the first could write
-            what = f"{column} is a fence and is rounded: two holders could have the same"
+            what = f"{column} is a fence and is rounded: two holders could have the same fence"
             yield Finding("error", what, f"it is {there[column]}", change)

@@ -1,4 +1,4 @@
-"""What a check found: with the evidence, and what to do about it."""
+"""Findings, with their evidence and repair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from raceproof.declare.spec import Spec
 
-NO_GUARDS = "no guards: raw SQL can take a row anywhere"
+NO_GUARDS = "no guards: raw SQL can set any status"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of the drift between declaration and database."""
+    """The result of one check of the database against the declaration."""
 
     level: Literal["ok", "warning", "error"]
     what: str
@@ -35,7 +35,7 @@ class Trial:
 
 
 def all_changes(spec: Spec[Any]) -> list[tuple[str | None, str, bool]]:
-    """The whole matrix: every change of status and every first status, and whether the lifecycle declares it."""
+    """Every change of status and every first status, and whether the lifecycle declares it."""
     pairs = {(str(source), str(one.target)) for one in spec.moves.values() for source in one.sources}
     statuses = [str(status) for status in spec.statuses]
     initial = {str(status) for status in spec.initial}
@@ -44,15 +44,15 @@ def all_changes(spec: Spec[Any]) -> list[tuple[str | None, str, bool]]:
 
 
 def no_guards(dialect: str, in_use: Sequence[str]) -> Finding:
-    """A lifecycle without guards; where others have some, or this one had, they were hardly left out on purpose."""
+    """A lifecycle without guards: an error if other lifecycles have some, or this one had."""
     repair = f"raceproof sql --guards --dialect {dialect}"
     if not in_use:
         return Finding("warning", NO_GUARDS, "", repair)
     evidence = f"this database uses guards: {', '.join(in_use)} exists"
     if dialect == "sqlite":
-        evidence += "; a migration that makes a table again drops its triggers"
+        evidence += "; a migration that recreates a table drops its triggers"
     return Finding("error", NO_GUARDS, evidence, repair)
 
 
 def no_table(spec: Spec[Any]) -> Finding:
-    return Finding("error", f"table {spec.table} does not exist", "", "create it, or mend table= in the declaration")
+    return Finding("error", f"table {spec.table} does not exist", "", "create it, or correct table= in the declaration")

@@ -16,7 +16,7 @@ from raceproof.ops.verify.claims import (
     timed_fences,
 )
 from raceproof.ops.verify.column_types import number_findings, time_findings
-from raceproof.ops.verify.finding import Finding, Trial, all_changes, no_guards
+from raceproof.ops.verify.finding import Finding, Trial, all_changes, no_guards, no_table
 from raceproof.schema.guards import function_body, function_name, guard_name
 from raceproof.schema.needed import adding
 from raceproof.schema.tables import history_columns
@@ -41,11 +41,7 @@ class PostgresVerify:
         spec = self._spec
         relation = yield from self._relation(spec.table)
         if relation is None:
-            return [
-                Finding(
-                    "error", f"table {spec.table} does not exist", "", "create it, or mend table= in the declaration"
-                )
-            ]
+            return [no_table(spec)]
         columns = {name: type_ for name, type_, _ in (yield self._text("verify.columns").bind({"relation": relation}))}
         found = list(_columns(spec, columns))
         if spec.column in columns:
@@ -69,7 +65,7 @@ class PostgresVerify:
         strangers = [value for (value,) in (yield self._text("verify.strangers").bind({}))]
         if strangers:
             look = self._text("verify.look").text
-            return [Finding("error", f"rows have a {spec.column} that is not declared", f"{strangers}", look)]
+            return [Finding("error", f"rows have an undeclared {spec.column}", f"{strangers}", look)]
         return [Finding("ok", f"every {spec.column} in the table is declared")]
 
     def _key(self, relation: int) -> Program[list[Finding]]:
@@ -93,7 +89,7 @@ class PostgresVerify:
         repair = "raceproof sql --dialect postgres"
         relation = yield from self._relation(history.table)
         if relation is None:
-            return [Finding("error", f"the history {history.table} does not exist: no move would succeed", "", repair)]
+            return [Finding("error", f"the history {history.table} does not exist: every move fails", "", repair)]
         columns = {name for name, _, _ in (yield self._text("verify.columns").bind({"relation": relation}))}
         if missing := [column for column in history_columns if column not in columns]:
             return [Finding("error", f"the history {history.table} lacks {', '.join(missing)}", "", repair)]
@@ -112,8 +108,8 @@ class PostgresVerify:
             enable = f"ALTER TABLE {qualified(spec.table)} ENABLE TRIGGER {identifier(guard_name(spec))};"
             return [Finding("error", "the guards are disabled", f"tgenabled = {enabled}", enable)]
         if kind != _AFTER_EACH_INSERT_OR_UPDATE or not whole or text.strip() != function_body(spec).strip():
-            return [Finding("error", "the guards are of another declaration", f"this one is {spec.hash}", repair)]
-        return [Finding("ok", f"the guards are of this declaration ({spec.hash})")]
+            return [Finding("error", "the guards belong to another declaration", f"expected {spec.hash}", repair)]
+        return [Finding("ok", f"the guards match this declaration ({spec.hash})")]
 
     def trials(self) -> Program[list[Trial]]:
         spec = self._spec
@@ -125,7 +121,7 @@ class PostgresVerify:
         )
         if spec.column not in columns:
             raise CallError(
-                f"{spec}: table {spec.table} with a column {spec.column} does not exist; see `raceproof verify`"
+                f"{spec}: table {spec.table} has no column {spec.column}, or does not exist; see `raceproof verify`"
             )
         values = {"relation": relation, "trigger": guard_name(spec)}
         if not (yield self._text("verify.guard").bind(values)):

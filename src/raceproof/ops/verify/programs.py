@@ -1,4 +1,4 @@
-"""Which programs check which dialect."""
+"""The checks for each dialect."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ from raceproof.ops.verify.sqlite import SqliteVerify
 from raceproof.ops.verify.tables import owner_findings, table_findings
 
 Beside = Delivery | Attempts | Lease | Inbox
-"""What is declared beside lifecycles."""
+"""Declarations other than lifecycles."""
 
 
 def findings_of(dialect: str, style: Style, declared: Spec[Any] | Beside) -> Program[list[Finding]]:
     """Compare the database with the declaration; reads only."""
     if dialect == "redis":
         yield from ()
-        return [Finding("ok", f"{declared}: a hash has no schema, there is nothing that could have drifted")]
+        return [Finding("ok", f"{declared}: Redis has no schema, so nothing can drift")]
     if not isinstance(declared, Spec):
         return (yield from _beside(dialect, style, declared))
     checks = PostgresVerify(declared, style) if dialect == "postgres" else SqliteVerify(declared, style)
@@ -32,7 +32,7 @@ def findings_of(dialect: str, style: Style, declared: Spec[Any] | Beside) -> Pro
 
 
 def _beside(dialect: str, style: Style, thing: Beside) -> Program[list[Finding]]:
-    """An inbox is looked at with the lifecycle that it has."""
+    """An inbox is checked together with its lifecycle."""
     catalog = Catalog(sql_dialect(dialect).name, style)
     found = yield from reading(table_findings(catalog, thing))
     match thing:
@@ -42,13 +42,13 @@ def _beside(dialect: str, style: Style, thing: Beside) -> Program[list[Finding]]
             found += yield from reading(owner_findings(catalog, thing))
         case Inbox() if not found[0].what.endswith(" does not exist"):
             inner = yield from findings_of(dialect, style, thing.lifecycle)
-            # its columns are told above, and a table of ours needs no guards
+            # the columns are checked above, and a table of the library needs no guards
             found += [one for one in inner if not one.what.startswith((f"table {thing.table} ", "no guards"))]
     return found
 
 
 def trials_of(dialect: str, style: Style, spec: Spec[Any]) -> Program[list[Trial]]:
-    """Try every change of status against the installed guards, on rows that are made for it and never kept."""
+    """Try every change of status against the installed guards, on temporary rows."""
     if dialect == "redis":
         raise CallError(f"{spec}: Redis has no triggers, so there are no guards to try")
     checks = PostgresVerify(spec, style) if dialect == "postgres" else SqliteVerify(spec, style)

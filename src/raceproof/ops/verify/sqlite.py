@@ -12,7 +12,7 @@ from raceproof.kernel.errors import CallError
 from raceproof.kernel.quoting import identifier, literal, qualified, split_qualified
 from raceproof.kernel.statement import Prepared, Program, Style, templates
 from raceproof.ops.verify.claims import Index, claim_columns, index_findings
-from raceproof.ops.verify.finding import Finding, Trial, all_changes, no_guards
+from raceproof.ops.verify.finding import Finding, Trial, all_changes, no_guards, no_table
 from raceproof.schema.guards import guard_name, guard_statements
 from raceproof.schema.needed import adding
 from raceproof.schema.tables import history_columns, history_table
@@ -41,18 +41,14 @@ class SqliteVerify:
         spec = self._spec
         columns = yield self._text("verify.columns").bind({"table": self._table, "schema": self._schema})
         if not columns:
-            return [
-                Finding(
-                    "error", f"table {spec.table} does not exist", "", "create it, or mend table= in the declaration"
-                )
-            ]
+            return [no_table(spec)]
         names = {name for name, _, _ in columns}
         found = [self._columns(names)]
         if spec.column in names:
             strangers = [value for (value,) in (yield self._text("verify.strangers").bind({}))]
             if strangers:
                 look = self._text("verify.look").text
-                found.append(Finding("error", f"rows have a {spec.column} that is not declared", f"{strangers}", look))
+                found.append(Finding("error", f"rows have an undeclared {spec.column}", f"{strangers}", look))
             else:
                 found.append(Finding("ok", f"every {spec.column} in the table is declared"))
         unique = [
@@ -102,7 +98,7 @@ class SqliteVerify:
         table = self._spec.history.table
         repair = "raceproof sql --dialect sqlite"
         if not columns:
-            return Finding("error", f"the history {table} does not exist: no move would succeed", "", repair)
+            return Finding("error", f"the history {table} does not exist: every move fails", "", repair)
         if missing := [column for column in history_columns if column not in columns]:
             return Finding("error", f"the history {table} lacks {', '.join(missing)}", "", repair)
         return Finding("ok", f"the history {table} has all its columns")
@@ -112,13 +108,13 @@ class SqliteVerify:
         repair = "raceproof sql --guards --dialect sqlite"
         if not triggers:
             return no_guards("sqlite", sorted(name for type_, name, _ in objects if _of_guards(type_, name)))
-        # SQLite rewrites the triggers that write to a history whose columns are renamed; that is told already
+        # SQLite rewrites the triggers that write to a history whose columns are renamed; that is a finding of its own
         deciding = [f"{guard_name(self._spec)}_{kind}" for kind in ("update", "insert")]
         expected = self._expected()
         same = triggers == expected if history_is_fine else _only(triggers, deciding) == _only(expected, deciding)
         if not same:
-            return Finding("error", "the guards are of another declaration", f"this one is {self._spec.hash}", repair)
-        return Finding("ok", f"the guards are of this declaration ({self._spec.hash})")
+            return Finding("error", "the guards belong to another declaration", f"expected {self._spec.hash}", repair)
+        return Finding("ok", f"the guards match this declaration ({self._spec.hash})")
 
     def _triggers(self, objects: Any) -> dict[str, str]:
         """Our triggers and their texts, without what says in which schema they are."""
@@ -131,7 +127,7 @@ class SqliteVerify:
         }
 
     def _expected(self) -> dict[str, str]:
-        """The same as SQLite would keep them after an installation of today."""
+        """The same triggers as SQLite would store them after a fresh installation."""
         copy = sqlite3.connect(":memory:", isolation_level=None)
         try:
             if self._schema not in (None, "main"):

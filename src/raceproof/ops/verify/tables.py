@@ -1,4 +1,4 @@
-"""Does the database fit what is declared beside lifecycles: deliveries, attempts, leases and inboxes?"""
+"""Whether the database matches deliveries, attempts, leases and inboxes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 
 
 def table_findings(catalog: Catalog, thing: Tabled) -> Program[list[Finding]]:
-    """The table is there, with its columns; on PostgreSQL they can keep what is written there."""
+    """The table exists, with its columns; on PostgreSQL also with suitable types."""
     return [finding for finding, _ in (yield from table_repairs(catalog, thing))]
 
 
@@ -29,7 +29,7 @@ def table_repairs(catalog: Catalog, thing: Tabled) -> Program[list[tuple[Finding
     name = table_of(thing)
     there = yield from catalog.columns(name)
     if not there:
-        if isinstance(thing, Attempts):  # told with its lifecycle
+        if isinstance(thing, Attempts):  # a finding of its lifecycle
             return []
         made = creating(thing, catalog.dialect)  # type: ignore[arg-type]
         return [(Finding("error", f"table {name} does not exist", "", "\n".join(made)), made)]
@@ -53,17 +53,17 @@ def _kinds(thing: Tabled, there: Mapping[str, str]) -> Iterator[Finding]:
     times = {column for column, kind in own.items() if kind == "time"}
     if isinstance(thing, Attempts) and thing.started:
         spec = thing.lifecycle
-        told = timed_columns(spec) | {stamp for move in spec.moves.values() for stamp in move.stamp}
-        times |= {thing.started} - told
+        known = timed_columns(spec) | {stamp for move in spec.moves.values() for stamp in move.stamp}
+        times |= {thing.started} - known
     fences = {thing.delivering} if isinstance(thing, Delivery) else set()
     yield from number_findings((column for column, kind in own.items() if kind == "number"), there)
     yield from time_findings(table_of(thing), times, fences, there)
 
 
 def owner_findings(catalog: Catalog, attempts: Attempts) -> Program[list[Finding]]:
-    """The database itself refuses an owner a second open attempt."""
+    """A unique index refuses an owner a second open attempt."""
     if (yield from has_index(catalog, attempts)):
-        return [Finding("ok", f"a unique index keeps {attempts} to one open for an owner")]
+        return [Finding("ok", f"a unique index limits {attempts} to one open per owner")]
     return [no_index(catalog, attempts)]
 
 
@@ -74,7 +74,7 @@ def no_index(catalog: Catalog, attempts: Attempts) -> Finding:
 
 
 def has_index(catalog: Catalog, attempts: Attempts) -> Program[bool]:
-    """Whether a unique index holds every open attempt, by its owner alone."""
+    """Whether a unique index on the owner covers every open attempt."""
     found: list[tuple[list[str | None], str | None]] = []
     for names, where in (yield from catalog.rows("verify.unique_where", attempts.lifecycle.table)):
         if catalog.dialect == "postgres":

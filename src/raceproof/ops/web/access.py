@@ -1,7 +1,7 @@
-"""Who may look and who may change: the one gate that every request passes before anything else is done with it.
+"""Who may read and who may change: the gate that every request passes first.
 
-Promise: a reader can never change anything; a change comes from this page (same origin and a token that only it has), by
-POST, with a reason. Not promised: that `authorize` knows who is there; that is the host's own part.
+Promise: a reader can never change anything; a change comes from this page (same origin, with its CSRF token), by POST and
+with a reason. Not promised: that `authorize` identifies the visitor correctly; that is up to the host application.
 """
 
 import hashlib
@@ -28,20 +28,20 @@ _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.A
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who is there, as the audit will call them, and whether they may change things."""
+    """The visitor's name for the audit, and whether they may make changes."""
 
     actor: str
     may_change: bool = False
 
 
 Authorize = Callable[[Request], Access | Awaitable[Access | None] | None]
-"""Given a request: who it is, or None for somebody who may not even look."""
+"""Given a request: the visitor's access, or None to deny it."""
 
 NOBODY = Access("anonymous")
 
 
 class Gate:
-    """Decides about each request, and makes the tokens of its forms."""
+    """Admits requests, and issues the tokens of forms."""
 
     def __init__(
         self,
@@ -53,54 +53,53 @@ class Gate:
         self._authorize = authorize
         self._secret = secret.encode() if isinstance(secret, str) else secret or secrets.token_bytes(32)
         if hosts is None:
-            # who looks without being asked who they are must at least come by a name that nobody else can give this machine
+            # without authorize, answer only to host names that another site cannot point at this machine
             hosts = LOOPBACK if authorize is None else ANY_HOST
         names = {host.lower().rstrip(".") for host in hosts}
         self._hosts = None if "*" in names else names
         self._origins = frozenset(origins)
 
     async def admit(self, request: Request, changes: bool) -> Access:
-        """Who it is; raises what the request is to be answered with if it may not be."""
+        """The visitor's access; raises the HTTP error to answer with if the request is refused."""
         self.check_host(request)
         access = await self._who(request)
         if not changes:
             return access
         if request.method != "POST":
-            raise HTTPException(405, "changes are made by POST", headers={"Allow": "POST"})
+            raise HTTPException(405, "changes must be made by POST", headers={"Allow": "POST"})
         if not access.may_change:
-            raise HTTPException(403, "you may look here, and not change anything")
+            raise HTTPException(403, "you have read-only access")
         self.check_origin(request)
         request.state.form = await read_form(request)
         if not self._is_ours(request, access, one(request.state.form, FIELD)):
-            raise HTTPException(403, "the form is not from this page, or too old: load the page again")
+            raise HTTPException(403, "the form is stale or from another page: reload the page and try again")
         return access
 
     async def _who(self, request: Request) -> Access:
         if self._authorize is None:
             return NOBODY
-        told = self._authorize(request)
-        access = await told if inspect.isawaitable(told) else told
+        answer = self._authorize(request)
+        access = await answer if inspect.isawaitable(answer) else answer
         if access is None:
-            raise HTTPException(401, "you may not look here")
+            raise HTTPException(401, "you have no access to this dashboard")
         return Access(access.actor[:LONGEST_NAME], access.may_change)
 
     def check_host(self, request: Request) -> None:
-        """A name that somebody else has pointed at this machine is not a name of this page (DNS rebinding)."""
+        """Refuse host names that another site has pointed at this machine (DNS rebinding)."""
         given = _HOST.fullmatch(request.headers.get("host", "").lower())
         if given is None:
-            raise HTTPException(400, "the Host header is not a host name")
+            raise HTTPException(400, "the Host header must be a host name")
         if self._hosts is None:
             return
         name = given["name"].strip("[]").rstrip(".")
         if name not in self._hosts:
             raise HTTPException(
                 421,
-                f"this page does not answer to the host name {name[:100]}; to allow it, add it to hosts= of the dashboard "
-                "or say --name to raceproof web",
+                f"unknown host name {name[:100]}: add it to hosts= of the dashboard, or pass --name to raceproof web",
             )
 
     def check_origin(self, request: Request) -> None:
-        """At least one of the two headers by which a browser says where a request comes from, and none against it."""
+        """Require Sec-Fetch-Site or Origin, and refuse a request if either names another site."""
         site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
         if site is not None and site != "same-origin":
             raise HTTPException(403, "the request comes from another page")
@@ -109,10 +108,10 @@ class Gate:
             if not host or _netloc(origin) != host.lower():
                 raise HTTPException(403, "the request comes from another page")
         if site is None and origin is None:
-            raise HTTPException(403, "the request does not say which page it comes from")
+            raise HTTPException(403, "the request must have a Sec-Fetch-Site or an Origin header")
 
     def token(self, page: str, access: Access) -> str:
-        """What a form of this person's browser carries; it is worth nothing in another."""
+        """The CSRF token for the forms of one browser and actor."""
         return hmac.new(self._secret, f"{page}\0{access.actor}".encode(), hashlib.sha256).hexdigest()
 
     def _is_ours(self, request: Request, access: Access, given: str) -> bool:
@@ -129,6 +128,6 @@ def _netloc(origin: str) -> str | None:
 
 
 def page_cookie(request: Request) -> tuple[str, bool]:
-    """The random word of this browser, and whether it is new."""
+    """The random cookie of this browser, and whether it is new."""
     found = request.cookies.get(COOKIE, "")
     return (found, False) if len(found) == 43 else (secrets.token_urlsafe(32), True)

@@ -1,4 +1,4 @@
-"""The dashboard as an ASGI application: it stands alone, or is mounted in any other, under any prefix."""
+"""The dashboard as an ASGI application: standalone, or mounted in another one under any prefix."""
 
 from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from raceproof.ops.web.queries.ledger import last
 from raceproof.ops.web.routes import ROUTES, Entry, Rule
 from raceproof.ops.web.source import Source
 from raceproof.ops.web.token import TokenAccess
-from raceproof.ops.web.visit import Board, Here
+from raceproof.ops.web.visit import Board, Visit
 from raceproof.store import AsyncStore
 
 HEADERS = {
@@ -43,14 +43,14 @@ HEADERS = {
 
 
 class Dashboard:
-    """The application; `close()` it if nobody runs its lifespan and it has opened a store by itself."""
+    """The application; call `close()` if no server runs its lifespan and it has opened a store itself."""
 
     def __init__(self, board: Board) -> None:
         self.board = board
         self.routes: list[BaseRoute] = [
             Route(entry.path, self._guarded(entry), methods=[entry.method], name=entry.name) for entry in ROUTES
         ]
-        self._router: ASGIApp = Router(self.routes, redirect_slashes=False, default=_nothing)
+        self._router: ASGIApp = Router(self.routes, redirect_slashes=False, default=_not_found)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -83,13 +83,13 @@ class Dashboard:
             await answer(scope, receive, with_headers)
 
     def _guarded(self, entry: Entry) -> Callable[[Request], Any]:
-        """The one gate: no page is made and nothing is done before it has let the request in."""
+        """A view behind the gate: nothing runs before the request is admitted."""
 
         async def endpoint(request: Request) -> Response:
             access = await self._admitted(request, entry)
             if any("\0" in value for name, value in request.query_params.multi_items() if name != "key"):
-                raise HTTPException(400, "the URL has a NUL character in it, which no store keeps in a text")
-            return await entry.view(Here(self.board, request, access))
+                raise HTTPException(400, "the URL must not contain NUL characters")
+            return await entry.view(Visit(self.board, request, access))
 
         return endpoint
 
@@ -100,19 +100,23 @@ class Dashboard:
         return await self.board.gate.admit(request, changes=entry.rule is Rule.CHANGE)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
-        here = Here(self.board, request, NOBODY)
+        visit = Visit(self.board, request, NOBODY)
         if isinstance(error, HTTPException):
             if error.status_code == 401 and self.board.login is not None:
-                return here.page("login.html", 401, wrong=False)
-            answer = here.page("failed.html", error.status_code, number=error.status_code, told=error.detail, more="")
+                return visit.page("login.html", 401, wrong=False)
+            answer = visit.page(
+                "failed.html", error.status_code, number=error.status_code, message=error.detail, more=""
+            )
             answer.headers.update(error.headers or {})
             return answer
-        told = problem(error)
-        log.warning("the dashboard could not answer %s: %s", request.scope["path"], told)
-        return here.page("failed.html", 503, number=503, told="this page could not be made", more=told)
+        message = problem(error)
+        log.warning("the dashboard could not answer %s: %s", request.scope["path"], message)
+        return visit.page(
+            "failed.html", 503, number=503, message="this page could not be read from the store", more=message
+        )
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Nothing is opened before it is needed; what was opened is closed at the end."""
+        """The lifespan: the store opens on first use, and closes at shutdown."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -123,14 +127,14 @@ class Dashboard:
                 return
 
     async def close(self) -> None:
-        """End the open pages, and close the store if it was opened here."""
+        """End the live pages, and close the store if the dashboard opened it."""
         self.board.feed.stop()
         await self.board.pages.close()
         await self.board.source.close()
 
 
-async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    raise HTTPException(404, "there is no such page")
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    raise HTTPException(404, "no such page")
 
 
 def dashboard(
@@ -148,12 +152,12 @@ def dashboard(
 ) -> Dashboard:
     """The dashboard of these lifecycles, deliveries, attempts, leases and inboxes, or of modules that declare them.
 
-    `store` is an AsyncStore of yours, `connect(url)` or a URL. `authorize(request)` says who is there: an `Access`, or None
-    for somebody who may not look; without it anyone may look and nobody may change. `links` are shown beside the pages,
-    `where` says which store this is. Columns named in `hide`, and those whose names speak of secrets, are not shown. `audit`
-    is the table (or stream) of changes, see `audit_ddl`. Processes that serve the same page share a `secret`. `hosts` are
-    the names under which the page may be asked for, `"*"` for any; without `authorize` they are this machine's own,
-    with it any. `origins` are further ones from which its forms may come, behind a proxy.
+    `store` is an AsyncStore, `connect(url)` or a URL. `authorize(request)` returns an `Access`, or None to deny it;
+    without `authorize`, anyone can read and no one can make changes. `links` are shown beside the pages, `where`
+    describes the store. Columns named in `hide`, and those named like secrets, are hidden. `audit` is the table (or
+    stream) of changes; see `audit_ddl`. Processes that serve the same pages share a `secret`. `hosts` are the accepted
+    host names, `"*"` for any; by default those of this machine without `authorize`, and any with it. `origins` are
+    further origins of forms, for use behind a proxy.
     """
     source = Source(store)
     things = catalog(declared) if source.tenant is None else for_one_tenant(catalog(declared))

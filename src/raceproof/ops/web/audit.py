@@ -1,7 +1,7 @@
-"""The audit: each change that a person asks for here, written before it is made and again with what came of it.
+"""The audit: each change made in the dashboard, recorded before it is made and again with its outcome.
 
-Promise: no line, no change; lines are only ever added. The change itself is the library's own, and has its place in the
-history of its row too. A dashboard for one tenant shows the lines about that tenant's rows alone.
+Promise: no line, no change; lines are only added. The change itself goes through the library, and is in the history of its
+row too. A dashboard for one tenant shows the lines about that tenant's rows alone.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ PAGE = 50
 _LAST = 2**62
 _WINDOW = 5_000
 _KEPT_ON_REDIS = 100_000
-_FIELDS = ("call", "at", "actor", "action", "target", "key", "reason", "outcome", "told")
+_FIELDS = ("call", "at", "actor", "action", "target", "key", "reason", "outcome", "detail")
 Found = list[tuple[str, "Line"]]
 """Lines, each with its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that somebody asked for; `outcome` is "asked" until its end is known."""
+    """One requested change; `outcome` is "asked" until its outcome is known."""
 
     call: str
     at: datetime | None
@@ -42,13 +42,13 @@ class Line:
     key: str
     reason: str
     outcome: str = "asked"
-    told: str = ""
+    detail: str = ""
     tenant: str | None = None
-    """Whose row it was; None if it has no tenant, or if there were rows of several."""
+    """The tenant of the row; None without a tenant, or for rows of several."""
 
 
 def audit_ddl(dialect: Literal["postgres", "sqlite"], table: str = "raceproof_audit") -> str:
-    """The table of the audit, for the user to create; Redis needs none."""
+    """The DDL of the audit table; Redis needs none."""
     return _ddl(dialect, table, "web.audit")
 
 
@@ -65,7 +65,7 @@ class Audit:
         self.table = table
 
     async def missing(self) -> str:
-        """What has to be run before the first change: the table, or the column that a tenant's lines need; or nothing."""
+        """The DDL required before the first change: the table, or its tenant column; empty if nothing is missing."""
 
         def look(store: AsyncStore) -> Program[str]:
             if store.dialect == "redis":
@@ -79,7 +79,7 @@ class Audit:
         return await self._source.run(look)
 
     async def create(self) -> None:
-        """Make the table, or the column that it lacks, for those who have asked for it."""
+        """Create the table, or its missing column."""
         store = await self._source.store()
         if store.dialect == "redis":
             return
@@ -94,15 +94,15 @@ class Audit:
         await store.run(make(store))
 
     async def ask(self, actor: str, action: str, target: str, key: str, reason: str, tenant: Any) -> Line:
-        """Before a change: who wants what, and why; `tenant` says whose row it is, if it is one tenant's."""
+        """Record a change before it is made; `tenant` is the tenant of the row, if it has one."""
         of = None if tenant is None else str(tenant)
         line = Line(uuid4().hex, None, actor, action, target, key, reason, tenant=of)
         await self._write(line)
         return line
 
-    async def tell(self, line: Line, outcome: str, told: str = "") -> None:
-        """After it: what came of it."""
-        await self._write(replace(line, outcome=outcome, told=told[:500]))
+    async def tell(self, line: Line, outcome: str, detail: str = "") -> None:
+        """Record the outcome of a change."""
+        await self._write(replace(line, outcome=outcome, detail=detail[:500]))
 
     async def _write(self, line: Line) -> None:
         values = {name: getattr(line, name) for name in (*_FIELDS, "tenant") if name != "at"}
@@ -127,7 +127,7 @@ class Audit:
         await store.run(note(store))
 
     async def page(self, before: str | None) -> tuple[list[Line], str | None]:
-        """The newest lines, each change once with its end; and where the next page begins."""
+        """The newest lines, each change once with its outcome; and where the next page begins."""
 
         def read(store: AsyncStore) -> Program[tuple[Found, str | None]]:
             if store.dialect == "redis":

@@ -1,6 +1,6 @@
-"""Many rows in three steps: a plan, frozen with the revision of each row; a look at it; and then it is applied, once.
+"""Bulk moves in three steps: freeze a plan with the revision of each row, review it, apply it once.
 
-Promise: a row that has changed since the plan was made is left alone and told so. Plans live in this process for a while.
+Promise: a row that has changed since is left alone, and the report says so. Plans live in this process for a while.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _AT_ONCE = 20
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One row as it was when the plan was made, and what would come of the move."""
+    """One row as it was when the plan was frozen, and the predicted outcome of the move."""
 
     parts: tuple[Any, ...]
     status: str | None
@@ -41,12 +41,12 @@ class Result:
     parts: tuple[Any, ...]
     before: str | None
     outcome: str
-    told: str
+    detail: str
 
 
 @dataclass(slots=True)
 class Plan:
-    """Which rows, which move, by whom and why; and, once it was applied, what came of each."""
+    """Which rows, which move, by whom and why; and the results once it is applied."""
 
     id: str
     actor: str
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def tenant(self) -> Any:
-        """Whose rows these are, if all of them are one tenant's."""
+        """The tenant of the rows, if all have the same."""
         owners = {row.parts[0] for row in self.rows} if self.move.lifecycle.tenant else set()
         return owners.pop() if len(owners) == 1 else None
 
@@ -100,7 +100,7 @@ class Plans:
         return plan
 
     def all(self) -> list[Plan]:
-        """Those that are still known, newest first."""
+        """The plans that have not expired, newest first."""
         now = time.monotonic()
         return [one for one in reversed(self._plans.values()) if one.ends > now]
 
@@ -114,7 +114,7 @@ async def freeze(
     reason: str,
     columns: Mapping[str, str],
 ) -> Plan:
-    """Read each row and note what it is; nothing is written."""
+    """Read each row and its revision; nothing is written."""
     spec = move.lifecycle
     wanted = list(dict.fromkeys(keys))
     rows = [await _planned(store, spec, move, parts) for parts in wanted[:MOST_ROWS]]
@@ -127,13 +127,13 @@ async def freeze(
 async def _planned(store: AsyncStore, spec: Spec[Any], move: Move[Any], parts: tuple[Any, ...]) -> Planned:
     key = user_key(spec, parts)
     row = await _of(store, spec, parts).read(spec, key)
-    told = explain(spec, row, move, key=key)
+    found = explain(spec, row, move, key=key)
     revision = row.get(spec.revision) if row and spec.revision else None
-    return Planned(parts, told.status, None if revision is None else int(revision), told.verdict)
+    return Planned(parts, found.status, None if revision is None else int(revision), found.verdict)
 
 
 async def apply(store: AsyncStore, plan: Plan) -> None:
-    """Move the rows, each if it is still as it was; the plan keeps what came of it."""
+    """Move each row that has not changed since; the plan keeps the results."""
     plan.applying = True
     places = asyncio.Semaphore(_AT_ONCE)
 
@@ -162,9 +162,7 @@ async def _applied(store: AsyncStore, plan: Plan, row: Planned) -> Result:
     except Exception as error:
         return Result(row.parts, row.status, "error", type(error).__name__)
     if isinstance(answer, Refused) and (answer.revision != row.revision or text_of_status(answer.status) != row.status):
-        return Result(
-            row.parts, row.status, "changed since", f"it is at {text_of_status(answer.status)} now, and was left alone"
-        )
+        return Result(row.parts, row.status, "changed since", f"now at {text_of_status(answer.status)}, left alone")
     return Result(row.parts, row.status, answer.outcome, str(answer))
 
 

@@ -1,4 +1,4 @@
-"""What a dashboard is about: lifecycles and the other declared things, found in what the caller names, each once."""
+"""The declarations that a dashboard shows, each once."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _KINDS = (Spec, Claimable, Delivery, Attempts, Lease, Inbox)
 
 @dataclass(slots=True)
 class Catalog:
-    """The declared things by name."""
+    """The declarations by name."""
 
     lifecycles: dict[str, Spec[Any]] = field(default_factory=dict)
     claims: dict[str, Claimable[Any]] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Catalog:
     leases: dict[str, Lease] = field(default_factory=dict)
     inboxes: dict[str, Inbox] = field(default_factory=dict)
     left_out: dict[str, list[str]] = field(default_factory=dict)
-    """By kind: what a dashboard for one tenant does not show, because no column says whose it is."""
+    """By kind: what a dashboard for one tenant hides, because it has no tenant column."""
 
     @property
     def histories(self) -> dict[str, list[str]]:
@@ -73,7 +73,7 @@ class Catalog:
 
 
 def catalog(declared: Iterable[Declared]) -> Catalog:
-    """Everything that is named, and what belongs to it."""
+    """The named declarations, with those they depend on."""
     found = Catalog()
     for thing in _walk(tuple(declared), 0):
         match thing:
@@ -127,7 +127,7 @@ def _add_lifecycle(found: Catalog, spec: Spec[Any]) -> None:
 
 
 def _add(names: dict[str, Any], name: str, more: str, thing: Any) -> str:
-    """Under its name; two things of one name are told apart by their tables."""
+    """Add it under its name, or with its table where the name is taken."""
     if names.get(name) is thing:
         return name
     if name in names:
@@ -152,6 +152,4 @@ def _walk(thing: Any, depth: int) -> Iterator[Thing]:
         for one in thing:
             yield from _walk(one, depth + 1)
     else:
-        raise CallError(
-            f"a dashboard shows lifecycles, deliveries, attempts, leases and inboxes, or modules with some, not {thing!r}"
-        )
+        raise CallError(f"a dashboard takes declarations or modules that contain them, got {thing!r}")

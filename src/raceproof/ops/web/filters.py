@@ -1,4 +1,4 @@
-"""From values to HTML: everything is escaped, times are told from now, and what looks secret is not shown."""
+"""Template filters: values as escaped text, times relative to now, without anything that looks like a secret."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +12,19 @@ from raceproof.kernel.secrecy import redacted
 _LONGEST = 2000
 
 GOOD = {"moved", "claimed", "started", "delivered", "done", "won", "released", "held", "granted", "possible", "active"}
-BAD = {"refused", "lost", "uncertain", "dead", "error", "stale", "over", "impossible", "conflict", "failed", "overdue"}
+BAD = {
+    "refused",
+    "lost",
+    "uncertain",
+    "dead",
+    "error",
+    "stale",
+    "expired",
+    "impossible",
+    "conflict",
+    "failed",
+    "overdue",
+}
 WARN = {"already", "sending", "reserved", "unknown", "depends", "taken", "duplicate", "asked", "superseded", "warning"}
 
 

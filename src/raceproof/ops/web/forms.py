@@ -1,4 +1,4 @@
-"""What a form sends: read up to a size and a time, and never as anything but texts."""
+"""Reading forms, with limits on size, time and fields."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ async def read_form(request: Request) -> Form:
     """The fields of a form, each with its values."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "a form is sent as application/x-www-form-urlencoded")
+        raise HTTPException(415, "a form must be sent as application/x-www-form-urlencoded")
     body = bytearray()
     try:
         async with asyncio.timeout(_SECONDS):
@@ -28,25 +28,25 @@ async def read_form(request: Request) -> Form:
                 if len(body) > LARGEST:
                     raise HTTPException(413, "the form is too large")
     except TimeoutError as error:
-        raise HTTPException(408, "the form did not come in time") from error
+        raise HTTPException(408, "the form did not arrive in time") from error
     except ClientDisconnect as error:
-        raise HTTPException(400, "the form was not sent to its end") from error
+        raise HTTPException(400, "the form was cut short") from error
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except ValueError as error:
-        raise HTTPException(400, "the form cannot be read") from error
+        raise HTTPException(400, "the form is malformed") from error
     found: Form = {}
     for name, value in pairs:
         if "\0" in value:
-            raise HTTPException(400, "the form has a character that is no text")
+            raise HTTPException(400, "the form must not contain NUL characters")
         found.setdefault(name, []).append(value)
     return found
 
 
-def place(text: str | None) -> str | None:
-    """Where a page begins, as the page before it has written it: a number, or two with a hyphen on Redis."""
+def position(text: str | None) -> str | None:
+    """Where a page begins, as a pager link has it: a number, or two joined by a hyphen on Redis."""
     if text is not None and not _PLACE.fullmatch(text):
-        raise HTTPException(400, "before= is not a place in this list: go on from one of its pages")
+        raise HTTPException(400, "before= must be a position from a pager link")
     return text
 
 

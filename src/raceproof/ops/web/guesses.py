@@ -70,7 +70,7 @@ class Guesses:
     def form(self) -> Iterator[None]:
         """A place to send the form from: slow senders may take all of these places, and no others."""
         if self._forms >= _MOST_FORMS:
-            raise HTTPException(429, "too many people are logging in: try again", headers={"Retry-After": "5"})
+            raise HTTPException(429, "too many logins at once: try again", headers={"Retry-After": "5"})
         self._forms += 1
         try:
             yield

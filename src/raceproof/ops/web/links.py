@@ -1,11 +1,11 @@
-"""Links of the host's own, shown beside the pages: other dashboards, runbooks."""
+"""Links that the host adds to the pages: other dashboards, runbooks."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A word and where it leads."""
+    """A link beside the pages."""
 
     text: str
     url: str

@@ -1,4 +1,4 @@
-"""What this process sees of the decisions as they are made, and telling open pages that something has changed."""
+"""Decisions seen in this process as they are made, and notifying open pages of changes."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ from raceproof.leases import LeaseGranted
 from raceproof.moves.answers import Refused
 from raceproof.ops.web.catalog import Catalog
 from raceproof.ops.web.queries.leases import Watch
-from raceproof.ops.web.recent_counts import Recently
+from raceproof.ops.web.recent_counts import RecentCounts
 
 _KEPT = 1000
 _MOST_PAGES = 100
@@ -29,7 +29,7 @@ _STREAM_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A decision that was made in this process."""
+    """A decision made in this process."""
 
     at: datetime
     event: Event
@@ -41,16 +41,16 @@ class Seen:
         return bool(self.event.answer.won)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         answer = self.event.answer
         if self.hidden and isinstance(answer, Refused) and answer.unmet:
             answer = replace(answer, unmet=tuple(self._shown(one) for one in answer.unmet))
         return str(answer)
 
     def _shown(self, guard: str) -> str:
-        """A guard in words, without the value that a hidden column was compared with."""
+        """A guard without the value that a hidden column is compared with."""
         name = next((name for name in self.hidden if guard.startswith(f"{name} ")), None)
-        return guard if name is None else f"{name} is not what was asked for"
+        return guard if name is None else f"a guard on {name}"
 
 
 class Feed:
@@ -68,10 +68,10 @@ class Feed:
         self._lock = threading.Lock()
         self.counts: Counter[tuple[str, str, str, str]] = Counter()
         """By operation, lifecycle, move and outcome."""
-        self.recently: Recently[tuple[str, str, str]] = Recently()
+        self.recent_counts: RecentCounts[tuple[str, str, str]] = RecentCounts()
         """Moves by lifecycle, move and outcome."""
         self.senders: Counter[tuple[str, str, str]] = Counter()
-        """Turns to send, by delivery, who asked and outcome."""
+        """Answers to begin_delivery, by delivery, caller and outcome."""
         self.recent: deque[Seen] = deque(maxlen=_KEPT)
         self.answer_seconds: deque[float] = deque(maxlen=_KEPT)
         self.began = datetime.now(UTC)
@@ -92,7 +92,7 @@ class Feed:
                 if known in self.senders or len(self.senders) < _KEPT:
                     self.senders[known] += 1
         if made := _move_of(event):
-            self.recently.add((event.lifecycle, made, "moved" if event.answer.won else event.outcome))
+            self.recent_counts.add((event.lifecycle, made, "moved" if event.answer.won else event.outcome))
         self.recent.append(Seen(now, event, self._hidden))
         answer: Any = event.answer
         if event.operation == "receive":
@@ -128,7 +128,7 @@ def _move_of(event: Event) -> str | None:
 
 
 def subscribe_weakly(feed: Feed) -> Callable[[], None]:
-    """Hear every decision for as long as somebody has the feed."""
+    """Subscribe for as long as the feed is referenced."""
     known = weakref.ref(feed)
 
     def hear(event: Event) -> None:
@@ -142,7 +142,7 @@ def subscribe_weakly(feed: Feed) -> Callable[[], None]:
 
 
 class Pages:
-    """The open pages: one look a second for all of them, and a word to each when something has changed."""
+    """The open pages: one read per second for all of them, and an event to each after a change."""
 
     def __init__(
         self,
@@ -153,12 +153,12 @@ class Pages:
     ) -> None:
         self._look = look
         self._remembers = remembers
-        """Whether to go on looking, less often, when nobody has a page open: what was seen is shown later."""
+        """Whether to go on reading, less often, while no page is open: what was seen is shown later."""
         self._every = every
         self._at_least = at_least
         self._open: set[asyncio.Queue[str]] = set()
         self._came = asyncio.Event()
-        """Set while somebody has a page open."""
+        """Set while a page is open."""
         self._looking: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -167,7 +167,7 @@ class Pages:
         return len(self._open) >= _MOST_PAGES or self._closed
 
     async def follow(self) -> AsyncGenerator[str, None]:
-        """The words for one page, as server-sent events; it ends after a while, and the browser asks again."""
+        """The server-sent events of one page; the stream ends after a while, and the browser reconnects."""
         waiting: asyncio.Queue[str] = asyncio.Queue(maxsize=4)
         self._open.add(waiting)
         self._came.set()
@@ -185,7 +185,7 @@ class Pages:
 
     async def _watch(self) -> None:
         last: Hashable = None
-        told = time.monotonic()
+        last_word = time.monotonic()
         while (self._open or self._remembers) and not self._closed:
             try:
                 seen = await self._look()
@@ -194,14 +194,14 @@ class Pages:
             now = time.monotonic()
             if seen != last:
                 self._tell("changed")
-                last, told = seen, now
-            elif now - told >= self._at_least:
-                self._tell("tick")  # leases run out without anybody's doing
-                told = now
+                last, last_word = seen, now
+            elif now - last_word >= self._at_least:
+                self._tell("tick")  # leases expire without an event
+                last_word = now
             await self._rest()
 
     async def _rest(self) -> None:
-        """Until the next look, which comes soon for whoever opens a page after nobody had one."""
+        """Sleep until the next read; a newly opened page ends the sleep."""
         if not self._open:
             self._came.clear()
             with suppress(TimeoutError):

@@ -10,7 +10,7 @@ _KEPT = 200
 class Notice(NamedTuple):
     actor: str
     outcome: str
-    told: str
+    text: str
 
 
 class Notices:
@@ -19,9 +19,9 @@ class Notices:
     def __init__(self) -> None:
         self._known: OrderedDict[str, Notice] = OrderedDict()
 
-    def keep(self, actor: str, outcome: str, told: str) -> str:
+    def keep(self, actor: str, outcome: str, text: str) -> str:
         number = secrets.token_urlsafe(9)
-        self._known[number] = Notice(actor, outcome, told)
+        self._known[number] = Notice(actor, outcome, text)
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
         return number

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     key     text NOT NULL,
     reason  text NOT NULL,
     outcome text NOT NULL,
-    told    text NOT NULL,
+    detail  text NOT NULL,
     tenant  text
 );
 

@@ -1,4 +1,4 @@
-"""What this process has counted in the last minute and in the last hour, each in sixty parts; older ones are forgotten."""
+"""Counts of the last minute and the last hour in this process, each in sixty buckets."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 _PARTS = 60
 
 
-class Recently(Generic[K]):
+class RecentCounts(Generic[K]):
     """Counts of keys by time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

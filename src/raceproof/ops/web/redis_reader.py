@@ -27,7 +27,7 @@ class Way(IntEnum):
     COMMANDS = 3
 
 
-class ReadingRedis(AsyncDriver):
+class RedisReader(AsyncDriver):
     """A driver on top of another one, for programs that only read."""
 
     def __init__(self, inner: AsyncDriver, clock: Callable[[], float] = time.time) -> None:

@@ -18,7 +18,7 @@ from raceproof.ops.web.pages import (
     primitives,
     stuck,
 )
-from raceproof.ops.web.visit import Here
+from raceproof.ops.web.visit import Visit
 
 
 class Rule(Enum):
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     path: str
     name: str
     rule: Rule
-    view: Callable[[Here], Awaitable[Response]]
+    view: Callable[[Visit], Awaitable[Response]]
 
 
 ROUTES = (

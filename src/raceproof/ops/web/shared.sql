@@ -66,7 +66,7 @@ LIMIT {$limit}
 SELECT w.*
 FROM (
     SELECT {until} AS rp_until, {until} <= {now} AS rp_stale, {status_text} AS rp_status, {holder} AS rp_holder,
-           {fence} AS rp_fence, {attempts} AS rp_attempts, {rests} AS rp_rests, {key_columns}
+           {fence} AS rp_fence, {attempts} AS rp_attempts, {not_before} AS rp_not_before, {key_columns}
     FROM {table} AS t
     WHERE TRUE
       AND {is_open?}
@@ -207,12 +207,12 @@ ORDER BY t.id
 LIMIT {$limit}
 
 -- name: web.note
-INSERT INTO {table} (call, actor, action, target, key, reason, outcome, told{tenant_column})
-VALUES ({$call}, {$actor}, {$action}, {$target}, {$key}, {$reason}, {$outcome}, {$told}{tenant_value})
+INSERT INTO {table} (call, actor, action, target, key, reason, outcome, detail{tenant_column})
+VALUES ({$call}, {$actor}, {$action}, {$target}, {$key}, {$reason}, {$outcome}, {$detail}{tenant_value})
 RETURNING id
 
 -- name: web.noted
-SELECT a.id, a.call, a.at, a.actor, a.action, a.target, a.key, a.reason, a.outcome, a.told
+SELECT a.id, a.call, a.at, a.actor, a.action, a.target, a.key, a.reason, a.outcome, a.detail
 FROM {table} AS a
 WHERE a.id < {$before}
 ORDER BY a.id DESC
@@ -220,7 +220,7 @@ LIMIT {$limit}
 
 -- The same for one tenant, among a window of lines.
 -- name: web.noted_of_tenant
-SELECT w.id, w.call, w.at, w.actor, w.action, w.target, w.key, w.reason, w.outcome, w.told
+SELECT w.id, w.call, w.at, w.actor, w.action, w.target, w.key, w.reason, w.outcome, w.detail
 FROM (SELECT a.* FROM {table} AS a WHERE a.id < {$before} ORDER BY a.id DESC LIMIT {$window}) AS w
 WHERE w.tenant = {$tenant}
 ORDER BY w.id DESC

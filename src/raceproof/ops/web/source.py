@@ -53,9 +53,9 @@ class Source:
             store = await self.store()
             if store.dialect != "redis":
                 return store
-            from raceproof.ops.web.redis_reader import ReadingRedis
+            from raceproof.ops.web.redis_reader import RedisReader
 
-            self._reader = AsyncStore(ReadingRedis(store.driver), store.tenant)
+            self._reader = AsyncStore(RedisReader(store.driver), store.tenant)
         return self._reader
 
     async def tells_time(self) -> bool:
@@ -71,9 +71,9 @@ class Source:
             found: T = await asyncio.shield(known[1])
             return found
         if len(self._answers) >= _KEPT_ANSWERS:
-            self._answers = {one: told for one, told in self._answers.items() if told[0] > now}
+            self._answers = {one: answer for one, answer in self._answers.items() if answer[0] > now}
         asking = asyncio.ensure_future(ask())
-        asking.add_done_callback(lambda told: told.cancelled() or told.exception())
+        asking.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._answers[key] = (now + seconds, asking)
         try:
             return await asyncio.shield(asking)

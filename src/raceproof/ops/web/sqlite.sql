@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     key     TEXT NOT NULL,
     reason  TEXT NOT NULL,
     outcome TEXT NOT NULL,
-    told    TEXT NOT NULL,
+    detail  TEXT NOT NULL,
     tenant  TEXT
 );
 

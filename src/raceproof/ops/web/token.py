@@ -18,7 +18,7 @@ COOKIE = "raceproof_session"
 
 @dataclass(frozen=True, slots=True)
 class TokenAccess:
-    """Whoever has the token is `actor`. Without a token everybody may look, and nobody may change."""
+    """Visitors with the token act as `actor`."""
 
     token: str = field(repr=False)
     actor: str

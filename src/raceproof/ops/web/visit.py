@@ -1,4 +1,4 @@
-"""What a page has at hand: the request, who is there, the declared things, and the store behind them."""
+"""What a page works with: the request, the visitor's access, the declarations and the store."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -35,8 +35,8 @@ SHARED_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Generic[T]):
-    """What the store answered, or why it did not."""
+class Reply(Generic[T]):
+    """The answer of the store, or why there is none."""
 
     value: T | None
     trouble: str = ""
@@ -63,11 +63,11 @@ class Board:
     tenant: Any
     """The tenant whose rows are shown; None: all rows."""
     login: TokenAccess | None
-    """Knows who has the token; None where somebody else knows who is there."""
+    """Checks the token; None if the host authorizes visitors."""
 
 
 @dataclass(slots=True)
-class Here:
+class Visit:
     """One request."""
 
     board: Board
@@ -85,7 +85,7 @@ class Here:
         return found
 
     def asked(self, name: str) -> str | None:
-        """A word of the URL."""
+        """A query parameter."""
         return self.request.query_params.get(name) or None
 
     def url(self, path: str, **query: Any) -> str:
@@ -104,43 +104,43 @@ class Here:
     def lifecycle(self, name: str | None) -> Spec[Any]:
         spec = self.catalog.lifecycles.get(name or "")
         if spec is None:
-            raise HTTPException(404, "there is no such lifecycle")
+            raise HTTPException(404, "no such lifecycle")
         return spec
 
     def secret(self, column: str) -> bool:
         return is_secret(column, self.board.hidden)
 
-    def kept_back(self, column: str | None, value: Any) -> Any:
-        """A value of this column, or the sign that it is not shown."""
+    def masked(self, column: str | None, value: Any) -> Any:
+        """A value of this column, or the mask of a hidden one."""
         return HIDDEN if value is not None and column is not None and self.secret(column) else value
 
-    async def ask(self, question: Callable[[AsyncStore, *Given], Program[T]], *given: *Given) -> Told[T]:
-        """Read, and say what is wrong instead of failing."""
+    async def ask(self, question: Callable[[AsyncStore, *Given], Program[T]], *given: *Given) -> Reply[T]:
+        """Read from the store; an error becomes part of the reply."""
         try:
-            return Told(await self.board.source.run(lambda store: question(store, *given)))
+            return Reply(await self.board.source.run(lambda store: question(store, *given)))
         except HTTPException:
             raise
         except Exception as error:
-            return Told(None, problem(error))
+            return Reply(None, problem(error))
 
     async def ask_shared(
         self, name: Hashable, question: Callable[[AsyncStore, *Given], Program[T]], *given: *Given
-    ) -> Told[T]:
-        """The same where an answer of a moment ago will do."""
+    ) -> Reply[T]:
+        """The same, but an answer from a moment ago may be reused."""
         source = self.board.source
         key = (question.__qualname__, name)
         try:
-            return Told(
+            return Reply(
                 await source.shared(key, SHARED_SECONDS, lambda: source.run(lambda store: question(store, *given)))
             )
         except Exception as error:
-            return Told(None, problem(error))
+            return Reply(None, problem(error))
 
     def page(self, template: str, code: int = 200, **values: Any) -> Response:
         """Render a page; a form on it carries the token of this browser."""
         cookie, new = page_cookie(self.request)
         html = self.board.templates.get_template(template).render(
-            here=self,
+            visit=self,
             board=self.board,
             catalog=self.catalog,
             access=self.access,
@@ -168,10 +168,10 @@ class Here:
         return bool(self.request.scope.get("scheme") == "https")
 
     def back(self, url: str) -> Response:
-        """After a change: look at it, by GET."""
+        """Redirect to a page after a change."""
         return RedirectResponse(url, 303)
 
-    def done(self, url: str, outcome: str, told: str) -> Response:
-        """The same with a word about what came of it, which only this person's next page can show."""
-        number = self.board.notices.keep(self.access.actor, outcome, told)
+    def done(self, url: str, outcome: str, text: str) -> Response:
+        """The same with a notice about the outcome, which only this actor can see."""
+        number = self.board.notices.keep(self.access.actor, outcome, text)
         return self.back(f"{url}{'&' if '?' in url else '?'}done={number}")

@@ -1,4 +1,4 @@
-"""One row: what it is, what happened to it and who lost, who holds it, and for each status whether and how it gets there."""
+"""One row: its columns, history, claims and deliveries, and for each status whether and how the row can reach it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from raceproof.ops.web.pages.overview import read_row
 from raceproof.ops.web.queries.deliveries import state_of
 from raceproof.ops.web.queries.ledger import why_lost, winners
 from raceproof.ops.web.queries.statements import typed, user_key
-from raceproof.ops.web.visit import Here
+from raceproof.ops.web.visit import Visit
 from raceproof.store import AsyncStore
 
 _HISTORY = 200
@@ -32,7 +32,7 @@ _SEEN = 20
 
 @dataclass(frozen=True, slots=True)
 class RowClaim:
-    """A claim on this row, as its columns tell it."""
+    """A claim on this row, from its columns."""
 
     name: str
     claim: Claimable[Any]
@@ -43,7 +43,7 @@ class RowClaim:
     until: datetime | None
     stale: bool
     attempts: Any
-    rests: datetime | None
+    not_before: datetime | None
 
     @property
     def held(self) -> bool:
@@ -70,64 +70,64 @@ class Moment:
     why: str
 
 
-async def item(here: Here) -> Response:
-    spec = here.lifecycle(here.asked("of"))
-    parts = tuple(here.request.query_params.getlist("key"))
+async def item(visit: Visit) -> Response:
+    spec = visit.lifecycle(visit.asked("of"))
+    parts = tuple(visit.request.query_params.getlist("key"))
     if len(parts) != len(spec.key_columns):
-        raise HTTPException(404, f"a row of {spec} is found by {', '.join(spec.key_columns)}")
-    told = await read_row(here, spec, parts)
-    if told.trouble:
-        raise HTTPException(503, told.trouble)
-    row = told.value
-    past = await here.ask(_history, spec, parts)
+        raise HTTPException(404, f"the key of {spec} is {', '.join(spec.key_columns)}; got {len(parts)} parts")
+    reply = await read_row(visit, spec, parts)
+    if reply.trouble:
+        raise HTTPException(503, reply.trouble)
+    row = reply.value
+    past = await visit.ask(_history, spec, parts)
     history = past.value or []
     if row is None and not history:
-        raise HTTPException(404, f"there is no {spec} with this key")
+        raise HTTPException(404, f"no {spec} has this key")
     key = user_key(spec, parts)
     status = None if row is None else str(row.get(spec.column))
     explained = [
-        explain(spec, row, str(one), history, key, here.board.hidden)
+        explain(spec, row, str(one), history, key, visit.board.hidden)
         for one in spec.statuses
         if row and str(one) != status
     ]
     legal: list[tuple[str, Explanation]] = []
     for name in spec.moves_from.get(status or "", ()) if row else ():
-        foreseen = explain(spec, row, spec.moves[name], history, key, here.board.hidden)
+        foreseen = explain(spec, row, spec.moves[name], history, key, visit.board.hidden)
         if foreseen.verdict in ("possible", "depends"):
             legal.append((name, foreseen))
-    now = here.now
-    box = here.catalog.inbox_of(spec)
-    return here.page(
+    now = visit.now
+    box = visit.catalog.inbox_of(spec)
+    return visit.page(
         "item.html",
         spec=spec,
-        name=here.catalog.name_of(spec),
+        name=visit.catalog.name_of(spec),
         parts=parts,
         row=row,
-        columns=_columns(here, spec, row, box is not None) if row else [],
+        columns=_columns(visit, spec, row, box is not None) if row else [],
         status=status,
         timeline=timeline(spec, history),
         trouble=past.trouble,
         full=len(history) == _HISTORY,
         explained=explained,
         legal=legal,
-        claims=[claim_of(name, one, row, now) for name, one in here.catalog.claims.items() if one.lifecycle is spec]
+        claims=[claim_of(name, one, row, now) for name, one in visit.catalog.claims.items() if one.lifecycle is spec]
         if row
         else [],
-        deliveries=[delivery_of(name, one, row, now) for name, one in here.catalog.deliveries_of(spec).items()]
+        deliveries=[delivery_of(name, one, row, now) for name, one in visit.catalog.deliveries_of(spec).items()]
         if row
         else [],
         box=box,
-        seen=_seen(here, spec, parts),
+        seen=_seen(visit, spec, parts),
     )
 
 
-def _seen(here: Here, spec: Spec[Any], parts: Sequence[str]) -> list[Seen]:
-    """What this process has decided about the row and no history keeps: turns to send, renewals, claims that lost."""
+def _seen(visit: Visit, spec: Spec[Any], parts: Sequence[str]) -> list[Seen]:
+    """Decisions about the row seen in this process that no history keeps: deliveries, renewals, lost claims."""
     own = parts[1:] if spec.tenant else parts
-    names = {spec.name, *(one.name for one in here.catalog.deliveries_of(spec).values())}
+    names = {spec.name, *(one.name for one in visit.catalog.deliveries_of(spec).values())}
     return [
         one
-        for one in reversed(list(here.board.feed.recent))
+        for one in reversed(list(visit.board.feed.recent))
         if one.event.lifecycle in names
         and _texts(one.event.key) == list(own)
         and (spec.tenant is None or str(one.event.tenant) == parts[0])
@@ -139,11 +139,11 @@ def _texts(key: Any) -> list[str]:
     return [str(part) for part in key] if isinstance(key, tuple) else [str(key)]
 
 
-def _columns(here: Here, spec: Spec[Any], row: dict[str, Any], event: bool) -> list[tuple[str, Any, bool]]:
-    """Each column with its value, and whether it is kept back; what is in an event may be anything."""
+def _columns(visit: Visit, spec: Spec[Any], row: dict[str, Any], event: bool) -> list[tuple[str, Any, bool]]:
+    """Each column with its value, and whether to hide it; the content of events is always hidden."""
     inside = ("body", "headers") if event else ()
     return [
-        (name, value, name in inside or (here.secret(name) and name not in spec.key_columns))
+        (name, value, name in inside or (visit.secret(name) and name not in spec.key_columns))
         for name, value in row.items()
     ]
 
@@ -162,7 +162,7 @@ def _history(store: AsyncStore, spec: Spec[Any], parts: Sequence[str]) -> Progra
 
 
 def timeline(spec: Spec[Any], history: Sequence[HistoryEntry]) -> list[Moment]:
-    """The history, newest first; each that lost with the decision that stood in its way."""
+    """The history, newest first; each loser with the decision that won."""
     won = winners(history)
     return [
         Moment(entry, won.get(place), why_lost(spec, entry) if entry.outcome in ("refused", "lost", "already") else "")
@@ -184,7 +184,7 @@ def claim_of(name: str, claim: Claimable[Any], row: dict[str, Any], now: datetim
             seconds = str(mark).rpartition(":")[2] if str(mark).startswith(form.prefix) else ""
             until = _after(seconds, claim.lease)
     is_open = str(row.get(claim.lifecycle.column)) in map(str, claim.open)
-    rests = row.get(claim.not_before or "")
+    not_before = row.get(claim.not_before or "")
     return RowClaim(
         name,
         claim,
@@ -194,7 +194,7 @@ def claim_of(name: str, claim: Claimable[Any], row: dict[str, Any], now: datetim
         until if is_open else None,
         until is not None and until <= now,
         row.get(claim.attempts or ""),
-        None if rests is None else moment(rests),
+        None if not_before is None else moment(not_before),
     )
 
 

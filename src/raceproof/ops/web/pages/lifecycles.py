@@ -10,7 +10,7 @@ from raceproof.ops.web.pages.rates import known_of
 from raceproof.ops.web.pictures import diagram
 from raceproof.ops.web.queries.rates import Tally
 from raceproof.ops.web.queries.rows import counts, page, stamps_of
-from raceproof.ops.web.visit import Here
+from raceproof.ops.web.visit import Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class Made:
     tally: Tally
 
 
-async def lifecycle(here: Here) -> Response:
-    name = here.asked("of") or ""
-    spec = here.lifecycle(name)
-    status = here.asked("status")
-    before = here.request.query_params.getlist("before") or None
-    counted = await here.ask_shared(name, counts, spec)
-    rows = await here.ask(page, spec, status, before)
-    known = (await known_of(here))[spec.name]
+async def lifecycle(visit: Visit) -> Response:
+    name = visit.asked("of") or ""
+    spec = visit.lifecycle(name)
+    status = visit.asked("status")
+    before = visit.request.query_params.getlist("before") or None
+    counted = await visit.ask_shared(name, counts, spec)
+    rows = await visit.ask(page, spec, status, before)
+    known = (await known_of(visit))[spec.name]
     tallies = known.pace.hour.moves if known.pace else {}
     moves = [Made(one, tallies.get(one.name, Tally())) for one in spec.moves.values()]
     picture = diagram(
@@ -42,10 +42,10 @@ async def lifecycle(here: Here) -> Response:
             for one in moves
             if one.tally.made or one.tally.refused
         },
-        {str(one): here.url("/lifecycle", of=name, status=str(one)) + "#rows" for one in spec.statuses},
+        {str(one): visit.url("/lifecycle", of=name, status=str(one)) + "#rows" for one in spec.statuses},
     )
     strange = [one for one in (counted.value.at if counted.value else {}) if one not in spec.status_of]
-    return here.page(
+    return visit.page(
         "lifecycle.html",
         name=name,
         spec=spec,
@@ -58,6 +58,6 @@ async def lifecycle(here: Here) -> Response:
         picture=picture,
         strange=strange,
         stamps=stamps_of(spec),
-        claims={key: one for key, one in here.catalog.claims.items() if one.lifecycle is spec},
-        deliveries=here.catalog.deliveries_of(spec),
+        claims={key: one for key, one in visit.catalog.claims.items() if one.lifecycle is spec},
+        deliveries=visit.catalog.deliveries_of(spec),
     )

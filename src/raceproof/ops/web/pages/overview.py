@@ -18,7 +18,7 @@ from raceproof.ops.web.queries.ledger import Decision, ledger
 from raceproof.ops.web.queries.rates import MINUTE
 from raceproof.ops.web.queries.rows import Count, Counts, counts
 from raceproof.ops.web.queries.statements import typed, user_key
-from raceproof.ops.web.visit import Here, Told
+from raceproof.ops.web.visit import Reply, Visit
 from raceproof.store import AsyncStore
 
 _RACES = 12
@@ -30,7 +30,7 @@ class Card:
 
     name: str
     spec: Spec[Any]
-    counts: Told[Counts]
+    counts: Reply[Counts]
     known: Known
 
 
@@ -41,22 +41,22 @@ class Tile(NamedTuple):
     what: str
 
 
-async def overview(here: Here) -> Response:
-    known = await known_of(here)
+async def overview(visit: Visit) -> Response:
+    known = await known_of(visit)
     cards = [
-        Card(name, spec, await here.ask_shared(name, counts, spec), known[spec.name])
-        for name, spec in here.catalog.lifecycles.items()
+        Card(name, spec, await visit.ask_shared(name, counts, spec), known[spec.name])
+        for name, spec in visit.catalog.lifecycles.items()
     ]
-    lease = await here.ask_shared("all", leaders, tuple(here.catalog.leases.values()))
-    return here.page(
+    lease = await visit.ask_shared("all", leaders, tuple(visit.catalog.leases.values()))
+    return visit.page(
         "overview.html",
         cards=cards,
         made=_made([card.known for card in cards]),
         refused=_refused([card.known for card in cards]),
-        stuck=await stuck_things(here),
+        stuck=await stuck_things(visit),
         leaders=lease,
-        races=await last_races(here, _RACES),
-        seen=list(reversed(list(here.board.feed.recent)))[:_RACES],
+        races=await last_races(visit, _RACES),
+        seen=list(reversed(list(visit.board.feed.recent)))[:_RACES],
     )
 
 
@@ -74,14 +74,14 @@ def _refused(known: Sequence[Known]) -> Tile:
     """The same for moves that were refused, which not every history keeps."""
     counted = [one.pace.minute for one in known if one.pace and one.losers]
     if not counted:
-        return Tile("–", "refused moves are not kept")
+        return Tile("–", "refused moves are not recorded")
     number = Count(sum(one.refused for one in counted), more=any(one.seconds < MINUTE for one in counted))
     return Tile(str(number), "refused in the last minute")
 
 
-async def last_races(here: Here, number: int) -> list[Decision]:
+async def last_races(visit: Visit, number: int) -> list[Decision]:
     """The newest decisions of all histories."""
-    return (await here.ask_shared(number, _races, here.catalog.histories, number)).value or []
+    return (await visit.ask_shared(number, _races, visit.catalog.histories, number)).value or []
 
 
 def _races(store: AsyncStore, histories: dict[str, list[str]], number: int) -> Program[list[Decision]]:
@@ -92,22 +92,22 @@ def _races(store: AsyncStore, histories: dict[str, list[str]], number: int) -> P
     return sorted(found, key=lambda one: one.entry.at, reverse=True)[:number]
 
 
-async def find(here: Here) -> Response:
+async def find(visit: Visit) -> Response:
     """A row by its key, in whichever lifecycle it is; parts of a key are separated by commas."""
-    text = (here.asked("q") or "").strip()[:500]
+    text = (visit.asked("q") or "").strip()[:500]
     found: list[tuple[str, Spec[Any], tuple[str, ...], str]] = []
-    for name, spec in here.catalog.lifecycles.items() if text else ():
+    for name, spec in visit.catalog.lifecycles.items() if text else ():
         parts = tuple(part.strip() for part in text.split(",", len(spec.key_columns) - 1))
         if len(parts) == len(spec.key_columns):
-            row = await read_row(here, spec, parts)
+            row = await read_row(visit, spec, parts)
             if row.value:
                 found.append((name, spec, parts, str(row.value.get(spec.column))))
     if len(found) == 1:
-        return here.back(here.item(found[0][1], found[0][2]))
-    return here.page("find.html", 200 if found or not text else 404, text=text, found=found)
+        return visit.back(visit.item(found[0][1], found[0][2]))
+    return visit.page("find.html", 200 if found or not text else 404, text=text, found=found)
 
 
-async def read_row(here: Here, spec: Spec[Any], parts: tuple[str, ...]) -> Told[dict[str, Any] | None]:
+async def read_row(visit: Visit, spec: Spec[Any], parts: tuple[str, ...]) -> Reply[dict[str, Any] | None]:
     """The row with this key, if the one who looks may see it; nothing where there is none."""
 
     def read(store: AsyncStore) -> Program[dict[str, Any] | None]:
@@ -120,4 +120,4 @@ async def read_row(here: Here, spec: Spec[Any], parts: tuple[str, ...]) -> Told[
         tenant = key[0] if spec.tenant else None
         return (yield from read_by_key(programs_of(store).reading, spec, user_key(spec, key), tenant))
 
-    return await here.ask(read)
+    return await visit.ask(read)

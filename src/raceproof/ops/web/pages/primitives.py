@@ -18,36 +18,36 @@ from raceproof.ops.web.queries.deliveries import deliveries as deliveries_of
 from raceproof.ops.web.queries.inboxes import inbox as inbox_of
 from raceproof.ops.web.queries.leases import leaders
 from raceproof.ops.web.queries.statements import typed
-from raceproof.ops.web.visit import Here
+from raceproof.ops.web.visit import Visit
 from raceproof.store import AsyncStore
 
 _SPANS = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1), "6h": timedelta(hours=6)}
 _PREVENTED = ("sending", "delivered", "reserved", "uncertain")
 
 
-async def delivery(here: Here) -> Response:
-    only = here.asked("of")
+async def delivery(visit: Visit) -> Response:
+    only = visit.asked("of")
     found = []
-    for name, one in here.catalog.deliveries.items():
+    for name, one in visit.catalog.deliveries.items():
         if only in (None, name):
-            told = await here.ask_shared(name, deliveries_of, one)
+            reply = await visit.ask_shared(name, deliveries_of, one)
             asked: Counter[str] = Counter()
             won: Counter[str] = Counter()
-            for (delivered, by, outcome), number in here.board.feed.senders.items():
+            for (delivered, by, outcome), number in visit.board.feed.senders.items():
                 if delivered == one.name:
                     (won if outcome == "won" else asked)[by] += number
-            found.append((name, one, told, won, asked))
-    return here.page("delivery.html", found=found, row_url=lambda one, parts: delivery_url(here, one, parts))
+            found.append((name, one, reply, won, asked))
+    return visit.page("delivery.html", found=found, row_url=lambda one, parts: delivery_url(visit, one, parts))
 
 
-async def attempts(here: Here) -> Response:
-    owner = here.asked("owner")
+async def attempts(visit: Visit) -> Response:
+    owner = visit.asked("owner")
     found = []
-    for name, one in here.catalog.attempts.items():
-        told = await here.ask_shared(name, attempts_of, one, here.now.timestamp())
-        mine = await here.ask(_of_owner, one, owner) if owner else None
-        found.append((name, one, told, mine))
-    return here.page("attempts.html", found=found, owner=owner, row_parts=_parts)
+    for name, one in visit.catalog.attempts.items():
+        reply = await visit.ask_shared(name, attempts_of, one, visit.now.timestamp())
+        mine = await visit.ask(_of_owner, one, owner) if owner else None
+        found.append((name, one, reply, mine))
+    return visit.page("attempts.html", found=found, owner=owner, row_parts=_parts)
 
 
 def _parts(spec: Spec[Any], row: dict[str, Any]) -> tuple[Any, ...]:
@@ -66,30 +66,32 @@ def _of_owner(store: AsyncStore, asked: Attempts, owner: str) -> Program[dict[st
     return (yield from current_attempt(store, asked, key))
 
 
-async def leader(here: Here) -> Response:
-    word = here.asked("span") or "5m"
+async def leader(visit: Visit) -> Response:
+    word = visit.asked("span") or "5m"
     span = _SPANS.get(word, _SPANS["5m"])
-    told = await here.ask(leaders, tuple(here.catalog.leases.values()))
-    here.board.watch.see(told.value or (), here.now)
+    reply = await visit.ask(leaders, tuple(visit.catalog.leases.values()))
+    visit.board.watch.see(reply.value or (), visit.now)
     lanes = {
-        one.name: bands(found, span, here.now) if (found := here.board.watch.bands(one.name, span, here.now)) else None
-        for one in told.value or ()
+        one.name: bands(found, span, visit.now)
+        if (found := visit.board.watch.bands(one.name, span, visit.now))
+        else None
+        for one in reply.value or ()
     }
-    seen = [one for one in reversed(list(here.board.feed.recent)) if one.event.operation == "lease"]
-    return here.page("leader.html", leaders=told, lanes=lanes, span=word, spans=list(_SPANS), seen=seen[:30])
+    seen = [one for one in reversed(list(visit.board.feed.recent)) if one.event.operation == "lease"]
+    return visit.page("leader.html", leaders=reply, lanes=lanes, span=word, spans=list(_SPANS), seen=seen[:30])
 
 
-async def inbox(here: Here) -> Response:
+async def inbox(visit: Visit) -> Response:
     found = []
-    for name, box in here.catalog.inboxes.items():
-        told = await here.ask_shared(name, inbox_of, box)
-        found.append((name, box, told))
+    for name, box in visit.catalog.inboxes.items():
+        reply = await visit.ask_shared(name, inbox_of, box)
+        found.append((name, box, reply))
     counts: Counter[str] = Counter()
-    for (operation, _, _, outcome), number in here.board.feed.counts.items():
+    for (operation, _, _, outcome), number in visit.board.feed.counts.items():
         if operation == "receive":
             counts[outcome] += number
-    answered = sorted(here.board.feed.answer_seconds)
-    return here.page(
+    answered = sorted(visit.board.feed.answer_seconds)
+    return visit.page(
         "inbox.html",
         found=found,
         received=counts,

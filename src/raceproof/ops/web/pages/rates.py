@@ -6,11 +6,11 @@ from typing import Any
 from raceproof.declare.spec import Spec
 from raceproof.kernel.statement import Program
 from raceproof.ops.web.queries.rates import HOUR, MINUTE, Pace, Span, paces, tallies
-from raceproof.ops.web.visit import Here
+from raceproof.ops.web.visit import Visit
 from raceproof.store import AsyncStore
 
 NO_HISTORY = "no history is declared, so moves are not counted"
-ON_REDIS = "Redis keeps a history for each row and none in common, so moves are not counted"
+ON_REDIS = "Redis stores a history per row, so moves are not counted"
 _HERE = " in this process"
 
 
@@ -50,17 +50,19 @@ def _moves(number: int) -> str:
     return f"{number:,} move{'s' * (number != 1)}"
 
 
-async def known_of(here: Here) -> dict[str, Known]:
+async def known_of(visit: Visit) -> dict[str, Known]:
     """For each lifecycle, by its name."""
-    told = await here.ask_shared("all", _paces, here.catalog.histories)
-    return {spec.name: _known(here, spec, told.value or {}, told.trouble) for spec in here.catalog.lifecycles.values()}
+    reply = await visit.ask_shared("all", _paces, visit.catalog.histories)
+    return {
+        spec.name: _known(visit, spec, reply.value or {}, reply.trouble) for spec in visit.catalog.lifecycles.values()
+    }
 
 
-def _known(here: Here, spec: Spec[Any], kept: dict[str, Pace], trouble: str) -> Known:
+def _known(visit: Visit, spec: Spec[Any], kept: dict[str, Pace], trouble: str) -> Known:
     if spec.history and spec.name in kept:
         return Known(kept[spec.name], spec.history.losers)
-    recently = here.board.feed.recently
-    if any(name == spec.name for _, name, _, _ in here.board.feed.counts):
+    recently = visit.board.feed.recent_counts
+    if any(name == spec.name for _, name, _, _ in visit.board.feed.counts):
         counted = {
             seconds: Span(
                 seconds, tallies(spec.name, ((*key, number) for key, number in recently.within(seconds).items()))

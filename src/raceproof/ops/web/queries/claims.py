@@ -73,19 +73,19 @@ def claims(store: AsyncStore, claim: Claimable[Any]) -> Program[Claims]:
     indexed = yield from _is_indexed(store, claim)
     asked = ClaimRequest(claim, 1, "", claim.lease, (), store.tenant, (), None, None, "", "")
     slots = claim_slots(asked, sql_of(store))
-    cap = f"COALESCE(w.rp_attempts, 0) >= {claim.max_attempts:d}" if claim.max_attempts is not None else "FALSE"
+    spent = f"COALESCE(w.rp_attempts, 0) >= {claim.max_attempts:d}" if claim.max_attempts is not None else "FALSE"
     if store.dialect == "postgres" and claim.attempts:
         slots["attempts"] += "::bigint"
     slots |= {
         "status_text": status_text(store, spec.column),
-        "rests": f"t.{identifier(claim.not_before)}" if claim.not_before else "NULL",
+        "not_before": f"t.{identifier(claim.not_before)}" if claim.not_before else "NULL",
         "key_columns": ", ".join(
             f"t.{identifier(column)} AS rp_key_{place}" for place, column in enumerate(spec.key_columns)
         ),
         "is_open": f"t.{identifier(spec.column)} IN ({slots['open']})" if indexed else "",
         "tenant_matches": tenant_matches(store, spec.tenant),
         "order": _order(claim) if indexed else newest(spec.key_columns),
-        "spent": cap,
+        "spent": spent,
     }
     values = {"lease": claim.lease, "window": WINDOW, "limit": _MOST, "tenant": store.tenant}
     rows = yield statement(store, "web.open", slots, values)

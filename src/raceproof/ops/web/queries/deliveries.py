@@ -92,15 +92,15 @@ def deliveries(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
     more = False
     if sum(number for *_, number in counted) == MOST:
         more = bool((yield statement(store, "web.window_end", {**slots, "before": ""}, values)))
-    told = _told(delivery, unfinished, counted, indexed, more)
-    if indexed or not told.looked.more:
-        return told
+    summary = _summary(delivery, unfinished, counted, indexed, more)
+    if indexed or not summary.looked.more:
+        return summary
     index = "" if store.dialect == "postgres" else f"{delivery.name}_under_way "
     hint = (
         f'CREATE INDEX {index}ON {slots["table"]} ("{delivery.delivering}") WHERE "{delivery.delivering}" IS NOT NULL;'
     )
-    note = f"{told.note}; no index on {delivery.delivering}, so unfinished ones are looked for among the same rows"
-    return replace(told, note=note, hint=hint)
+    note = f"{summary.note}; no index on {delivery.delivering}, so unfinished ones are looked for among the same rows"
+    return replace(summary, note=note, hint=hint)
 
 
 def _on_redis(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
@@ -132,8 +132,8 @@ def _on_redis(store: AsyncStore, delivery: Delivery) -> Program[Deliveries]:
         )
     unfinished = [one for one in last if one.state in _UNFINISHED]
     counted = [(one.state, one.holder, 1) for one in last]
-    told = _told(delivery, unfinished[:_MOST], counted, False, not looked.complete)
-    return told if looked.complete else replace(told, note=looked.note)
+    summary = _summary(delivery, unfinished[:_MOST], counted, False, not looked.complete)
+    return summary if looked.complete else replace(summary, note=looked.note)
 
 
 def state_of(delivery: Delivery, since: Any, delivered: Any, state: str | None, now: float) -> str:
@@ -150,7 +150,7 @@ def state_of(delivery: Delivery, since: Any, delivered: Any, state: str | None, 
     return DeliveryState.UNCERTAIN if stale else DeliveryState.SENDING
 
 
-def _told(
+def _summary(
     delivery: Delivery, unfinished: Sequence[Sent], counted: Sequence[tuple[str, Any, int]], exact: bool, more: bool
 ) -> Deliveries:
     """What was counted by state and holder; `exact`: an index found the unfinished ones; `more`: there are other rows."""

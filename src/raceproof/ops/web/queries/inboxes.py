@@ -20,7 +20,7 @@ _SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class AlreadyActive:
+class Event:
     """One event, without what is in it."""
 
     source: str
@@ -37,8 +37,8 @@ class AlreadyActive:
 class InboxView:
     counts: dict[str, Count]
     oldest: datetime | None
-    first: Sequence[AlreadyActive]
-    dead: Sequence[AlreadyActive]
+    first: Sequence[Event]
+    dead: Sequence[Event]
     half: float | None
     """Seconds from receipt to end: half of the last events took at most so long."""
     most: float | None
@@ -76,8 +76,8 @@ def inbox(store: AsyncStore, box: Inbox) -> Program[InboxView]:
     return InboxView(
         counts,
         oldest,
-        [_kept(row) for row in first],
-        [_kept(row) for row in dead],
+        [_event(row) for row in first],
+        [_event(row) for row in dead],
         took[len(took) // 2] if took else None,
         took[int(len(took) * 0.95)] if took else None,
         ended=len(took),
@@ -93,7 +93,7 @@ def _on_redis(store: AsyncStore, box: Inbox) -> Program[InboxView]:
     events = []
     for _, row in looked.rows:
         if row[2] is not None:
-            events.append(_kept(row))
+            events.append(_event(row))
             known = counts.get(row[2], Count(0))
             counts[row[2]] = Count(known.number + 1, more=not looked.complete)
     if not looked.complete:
@@ -118,9 +118,9 @@ def _on_redis(store: AsyncStore, box: Inbox) -> Program[InboxView]:
     )
 
 
-def _kept(row: Sequence[Any]) -> AlreadyActive:
+def _event(row: Sequence[Any]) -> Event:
     source, event_id, status, attempts, received, holder, other = row
-    return AlreadyActive(
+    return Event(
         str(source), str(event_id), str(status), whole_number(attempts) or 0, moment(received) if received else None,
         holder, moment(other) if other else None,
     )  # fmt: skip

@@ -96,15 +96,15 @@ def _last(store: AsyncStore, table: str) -> Program[int]:
 def why_lost(spec: Spec[Any] | None, entry: HistoryEntry) -> str:
     """The reason in words, from the declaration and the status that was found."""
     if entry.outcome == "lost":
-        return "its claim was no longer valid: the row had a newer fence"
+        return "stale fence: the row had a newer one"
     if entry.outcome == "already":
-        return f"it was at {entry.before} already"
+        return f"already at {entry.before}"
     move = spec.moves.get(entry.move) if spec else None
     if move is None:
-        return f"not from {entry.before}"
+        return f"not allowed from {entry.before}"
     if entry.before in move.sources:
-        return "a guard or the revision did not hold"
-    return f"found {entry.before}; it leads from {' or '.join(map(str, move.sources))}"
+        return "a guard or the revision did not match"
+    return f"it requires {' or '.join(map(str, move.sources))}, but the row was at {entry.before}"
 
 
 def winners(history: Sequence[HistoryEntry]) -> Mapping[int, HistoryEntry]:

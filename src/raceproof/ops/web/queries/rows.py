@@ -96,8 +96,8 @@ def counts(store: AsyncStore, spec: Spec[Any]) -> Program[Counts]:
         return Counts((yield from _by_index(store, slots, statuses)))
     table, column = slots["table"], slots["status"]
     if guessed:
-        told = "more than 10,000 rows and no index on the status: the server's guess"
-        return Counts(guessed, told, f"CREATE INDEX ON {table} ({column});")
+        note = "more than 10,000 rows and no index on the status: the server's guess"
+        return Counts(guessed, note, f"CREATE INDEX ON {table} ({column});")
     return Counts(
         {status: Count(number, more=True) for status, number in found.items()},
         "more than 10,000 rows and no index on the status: of the last 10,000 by key",

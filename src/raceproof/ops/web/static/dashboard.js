@@ -1,5 +1,5 @@
-// Follows what happens: when the server says that something has changed, the page is fetched again and its content replaced.
-// Everything works without this script; it only saves you from loading the page again, and lets you use the keyboard.
+// Live updates: when the server reports a change, the page is fetched again and its content replaced.
+// Everything works without this script; it saves reloading, and adds keyboard shortcuts.
 (() => {
   "use strict";
   const sign = document.getElementById("live");
@@ -9,7 +9,7 @@
   const tell = (state, text) => { sign.className = "live " + state; if (word) word.textContent = text; };
   const main = () => document.getElementById("main");
 
-  // Somebody is writing, has opened a form or has marked a text: that is theirs, and stays.
+  // The visitor is typing, has opened a form or has selected text: leave the page alone.
   const inUse = () => {
     const at = document.activeElement;
     const writes = at && main().contains(at) && /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName);
@@ -47,7 +47,7 @@
     source = new EventSource(document.body.dataset.live);
     source.addEventListener("open", () => {
       tell(paused ? "paused" : "on", paused ? "paused" : "live");
-      refresh(); // what has changed since this page was made, or since the line was cut, is told by nobody else
+      refresh(); // no event tells what has changed since this page was rendered, or while the connection was down
     });
     source.addEventListener("error", () => tell("", "not live"));
     source.addEventListener("changed", refresh);
