@@ -210,7 +210,7 @@ def standby(_server: PlainPostgres) -> Iterator[Standby]:
 def test_an_asynchronous_standby_is_found_and_repaired(server: PlainPostgres, standby: Standby) -> None:
     """With its name, so that commits wait for it from then on."""
     (problem,) = of_settings(look(server.url))
-    assert problem.what.startswith("standbys follow asynchronously: a failover to one loses")
+    assert problem.what.startswith("standbys follow asynchronously: a failover loses")
     assert "(voids A1)" in problem.what
     assert [(row["standby"], row["sync_state"]) for row in problem.evidence] == [("standby", "async")]
     assert problem.repair is not None

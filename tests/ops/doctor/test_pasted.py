@@ -191,7 +191,7 @@ def test_no_command_is_printed_for_a_key_that_no_shell_can_pass_on(ill_sqlite: I
     """Cut off at its NUL, it would name another row."""
     ill_sqlite.put("ill_parcels", shop="nul\0inside", number=1, status="QUEUED", attempts=2)
     (line,) = printed_repairs(ill_sqlite, "Parcel")
-    assert line.strip().startswith("# raceproof move: no shell can pass on the NUL")
+    assert line.strip().startswith("# raceproof move: the key of this row contains a NUL")
 
 
 def test_overrides_that_were_left_behind_are_found_and_removed(three: Ill) -> None:

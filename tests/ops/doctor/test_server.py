@@ -96,6 +96,6 @@ async def test_a_pooler_in_front_is_found(ill_postgres: Ill) -> None:
         async with connect(url.partition("?")[0] + "?sslmode=disable") as adb:
             (other,) = (await diagnose(adb, Job)).problems
     assert problem.check == other.check == "pooler"
-    assert problem.evidence[0]["process_told"] == problem.evidence[0]["process_that_answers"] + 1
+    assert problem.evidence[0]["connected_to_process"] == problem.evidence[0]["answering_process"] + 1
     async with connect(ill_postgres.url) as direct:
         assert (await diagnose(direct, Job)).problems == ()

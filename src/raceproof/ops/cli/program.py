@@ -1,4 +1,4 @@
-"""The program `raceproof`: its commands, found by name when they are asked for, and the one place where a run ends."""
+"""The program `raceproof`: its commands, imported on first use, and the one place where a run ends."""
 
 import importlib
 import os
@@ -15,37 +15,19 @@ from raceproof.ops.cli.exits import ExitCode, Failure, is_unwritable
 from raceproof.ops.cli.options import Run, debug_option
 
 # name -> where its click command is
-COMMANDS = {
-    "demo": "raceproof.ops.cli.commands.demo:demo",
-    "lifecycles": "raceproof.ops.cli.commands.lifecycles:lifecycles",
-    "sql": "raceproof.ops.cli.commands.sql:sql",
-    "grants": "raceproof.ops.cli.commands.grants:grants",
-    "diagram": "raceproof.ops.cli.commands.diagram:diagram",
-    "verify": "raceproof.ops.cli.commands.verify:verify",
-    "explore": "raceproof.ops.cli.commands.explore:explore",
-    "show": "raceproof.ops.cli.commands.show:show",
-    "explain": "raceproof.ops.cli.commands.explain:explain",
-    "move": "raceproof.ops.cli.commands.move:move",
-    "claims": "raceproof.ops.cli.commands.claims:claims",
-    "stuck": "raceproof.ops.cli.commands.stuck:stuck",
-    "delivery": "raceproof.ops.cli.commands.delivery:delivery",
-    "attempts": "raceproof.ops.cli.commands.attempts:attempts",
-    "leader": "raceproof.ops.cli.commands.leader:leader",
-    "inbox": "raceproof.ops.cli.commands.inbox:inbox",
-    "sweep": "raceproof.ops.cli.commands.sweep:sweep",
-    "doctor": "raceproof.ops.cli.commands.doctor:doctor",
-    "web": "raceproof.ops.cli.commands.web:web",
-    "top": "raceproof.ops.cli.commands.top:top",
-    "metrics": "raceproof.ops.cli.commands.metrics:metrics",
-    "completion": "raceproof.ops.cli.commands.completion:completion",
-}
+_NAMES = (
+    *("demo", "lifecycles", "sql", "grants", "diagram", "verify", "explore", "show"),
+    *("explain", "move", "claims", "stuck", "delivery", "attempts", "leader"),
+    *("inbox", "sweep", "doctor", "web", "top", "metrics", "completion"),
+)
+COMMANDS = {name: f"raceproof.ops.cli.commands.{name}:{name}" for name in _NAMES}
 
 
-_KEPT = "What the command has done is done; only its answer is lost."
+_KEPT = "The command has done its work; only its output is lost."
 
 
 class Program(click.Group):
-    """Imports a command when it is asked for, and turns whatever ends a run into an exit code."""
+    """Imports commands on first use, and turns every end of a run into an exit code."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -77,7 +59,7 @@ class Program(click.Group):
             code = super().main(*args, **{**extra, "standalone_mode": False, "obj": run})
             sys.stdout.flush()
         except BrokenPipeError:
-            # whoever read us has seen enough
+            # the reader of the pipe has seen enough
             _forget_stdout()
             code = ExitCode.ERROR
         except click.Abort:
@@ -102,8 +84,8 @@ class Program(click.Group):
 
 
 def _need_streams() -> None:
-    """A shell can close each of them; who has no stdout would get no answer, so nothing is begun."""
-    # what is opened gets the number of what is closed, and nothing else may have it
+    """A shell can close each stream; without stdout there would be no answer, so nothing starts."""
+    # a new file would reuse the descriptor of a closed stream: take it
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     closed = sys.stdout is None
@@ -117,7 +99,7 @@ def _need_streams() -> None:
 
 
 def _forget_stdout() -> None:
-    """What could not be written is not tried again when Python ends."""
+    """Keep Python from writing again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -135,7 +117,7 @@ def _ended(error: Exception, run: Run, advice: str = "") -> ExitCode:
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
-Name the lifecycles with --app and the store with --url, or once for all:
+Name the declarations with --app and the store with --url, or once and for all:
   export RACEPROOF_APP=shop.models RACEPROOF_URL=postgresql://localhost/shop
   raceproof verify
   raceproof explain Order 1042 --to SHIPPED
@@ -149,6 +131,6 @@ inconclusive), 4 not found, 5 store unreachable, 6 problems found, 7 partly done
 def program() -> None:
     """Race-proof state for the rows you already have.
 
-    Everything comes from one declaration of a lifecycle: its SQL, its diagram, the guards in the database, and the
-    answer to why a row cannot move.
+    One declaration of a lifecycle gives you its SQL, its diagram, the guards in the database, and the answer to why a
+    row cannot move.
     """

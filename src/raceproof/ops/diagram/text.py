@@ -8,28 +8,10 @@ from raceproof.declare.spec import Move, Spec
 
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 # words that Mermaid's grammar keeps for itself
-_RESERVED = frozenset(
-    [
-        "accdescr",
-        "acctitle",
-        "as",
-        "choice",
-        "class",
-        "classdef",
-        "click",
-        "default",
-        "direction",
-        "end",
-        "fork",
-        "hide",
-        "href",
-        "join",
-        "note",
-        "scale",
-        "state",
-        "style",
-    ]
-)
+_RESERVED = {
+    *("accdescr", "acctitle", "as", "choice", "class", "classdef", "click", "default", "direction"),
+    *("end", "fork", "hide", "href", "join", "note", "scale", "state", "style"),
+}
 
 
 def mermaid(spec: Spec[Any]) -> str:

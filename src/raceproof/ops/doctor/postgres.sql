@@ -53,7 +53,7 @@ SELECT pg_backend_pid()
 -- name: doctor.server
 SELECT pg_is_in_recovery(), current_database()::text, session_user::text
 
--- Where the settings on which a promise rests come from, for this session.
+-- The settings that promises depend on, and their sources, for this session.
 -- name: doctor.settings
 SELECT name, setting, source
 FROM pg_settings

@@ -76,8 +76,8 @@ def _races(patient: Patient, specs: list[Spec[Any]]) -> Program[list[Race]]:
                 "tenant_text": history_start(patient.tenant),
             }
             for lifecycle, key, move, outcome, before, after, actor, reason, at in (yield text.bind(asked)):
-                told = (lifecycle, key, move, outcome, before, after, actor, reason)
-                found.append(Race(moment(at), *told))
+                entry = (lifecycle, key, move, outcome, before, after, actor, reason)
+                found.append(Race(moment(at), *entry))
     return sorted(found, key=lambda one: one.at, reverse=True)[: patient.limit]
 
 
@@ -112,8 +112,8 @@ def _on_redis(patient: Patient, spec: Spec[Any]) -> Program[list[Race]]:
         (entries,) = yield Statement("races.newest", "XREVRANGE", (name, "+", "-", "COUNT", 5))
         for _, fields in entries:
             pairs = fields.items() if isinstance(fields, dict) else zip(fields[::2], fields[1::2], strict=True)
-            told = {text_of(field): text_of(value) for field, value in pairs}
-            lifecycle, move, outcome, before, after, actor, reason, at = (told.get(one, "") for one in _FIELDS)
+            entry = {text_of(field): text_of(value) for field, value in pairs}
+            lifecycle, move, outcome, before, after, actor, reason, at = (entry.get(one, "") for one in _FIELDS)
             race = (lifecycle, name[len(start) :], move, outcome, before or None, after, actor or None, reason or None)
             found.append(Race(moment(at), *race))
     return found

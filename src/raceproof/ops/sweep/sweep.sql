@@ -19,7 +19,7 @@ WHERE h.id > {$last}
   AND h.at < {until}
   AND {mine}
 
--- Rows that have had all their attempts, that nobody holds, and that could be claimed otherwise.
+-- Unheld rows that are out of attempts, and could be claimed otherwise.
 -- name: claim.spent
 SELECT {since}, {status_text}, {attempts}, {t_keys}
 FROM {table} AS t

@@ -37,7 +37,7 @@ class Access:
 Authorize = Callable[[Request], Access | Awaitable[Access | None] | None]
 """Given a request: the visitor's access, or None to deny it."""
 
-NOBODY = Access("anonymous")
+ANONYMOUS = Access("anonymous")
 
 
 class Gate:
@@ -77,7 +77,7 @@ class Gate:
 
     async def _who(self, request: Request) -> Access:
         if self._authorize is None:
-            return NOBODY
+            return ANONYMOUS
         answer = self._authorize(request)
         access = await answer if inspect.isawaitable(answer) else answer
         if access is None:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from raceproof.connect.url import Connecting
 from raceproof.kernel.events import log
 from raceproof.kernel.statement import Program
-from raceproof.ops.web.access import NOBODY, Access, Authorize, Gate
+from raceproof.ops.web.access import ANONYMOUS, Access, Authorize, Gate
 from raceproof.ops.web.audit import Audit
 from raceproof.ops.web.bulk import Plans
 from raceproof.ops.web.catalog import Declared, catalog, for_one_tenant
@@ -96,11 +96,11 @@ class Dashboard:
     async def _admitted(self, request: Request, entry: Entry) -> Access:
         if entry.rule is Rule.OPEN:
             self.board.gate.check_host(request)
-            return NOBODY
+            return ANONYMOUS
         return await self.board.gate.admit(request, changes=entry.rule is Rule.CHANGE)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
-        visit = Visit(self.board, request, NOBODY)
+        visit = Visit(self.board, request, ANONYMOUS)
         if isinstance(error, HTTPException):
             if error.status_code == 401 and self.board.login is not None:
                 return visit.page("login.html", 401, wrong=False)

@@ -2,7 +2,7 @@
 
 Promise: at most `PER_CLIENT` wrong tokens a minute are compared from one address, by form and by header together, and none
 from strangers once there are `IN_ALL`. An address that has given the right token before keeps its own limit, and a session
-that has begun is never held up. Not promised: that those behind one address are told apart.
+that has begun is never affected. Not promised: to distinguish clients behind one address.
 """
 
 import asyncio

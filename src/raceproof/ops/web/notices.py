@@ -1,4 +1,4 @@
-"""A word about what came of a change, for the page after it; never taken from a URL, which anybody could have made."""
+"""The outcome of a change, for the page after it; never taken from a URL, which could be forged."""
 
 import secrets
 from collections import OrderedDict
@@ -14,7 +14,7 @@ class Notice(NamedTuple):
 
 
 class Notices:
-    """The last ones, by a number that nobody can guess."""
+    """The last notices, by an unguessable id."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Notice] = OrderedDict()

@@ -1,7 +1,7 @@
 """The HTTP side of `raceproof web`: uvicorn's own protocol, with an end to waiting for a request.
 
 Promise: a connection on which no whole request head has come after some seconds is closed, and of those that wait only so
-many are kept, so that half-open connections keep nobody else out. A mounted dashboard has the server of its host instead.
+many are kept, so that half-open connections block no one. A mounted dashboard uses the server of its host instead.
 """
 
 import asyncio

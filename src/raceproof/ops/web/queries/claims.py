@@ -1,4 +1,4 @@
-"""Who holds which rows, and which rows are out of attempts, among the first open ones in the order of the claim."""
+"""Held rows, and rows out of attempts, among the first open ones in the order of the claim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A row that somebody holds or held, or that nobody will claim again."""
+    """A row that is held, was held until its lease expired, or is out of attempts."""
 
     parts: tuple[Any, ...]
     status: str
@@ -36,7 +36,7 @@ class Held:
     until: datetime | None
     stale: bool
     spent: bool
-    """It has had all its attempts, and nobody holds it now."""
+    """It is out of attempts and not held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _on_redis(store: AsyncStore, claim: Claimable[Any]) -> Program[Claims]:
 
 
 def _ends(claim: Claimable[Any], mark: str | None) -> float | None:
-    """When the lease of a hash is over; None if nobody holds it."""
+    """When the lease of a hash expires; None if it is not held."""
     if isinstance(claim.form, TextMarker):
         mark = mark.rpartition(":")[2] if mark and mark.startswith(claim.form.prefix) else None
     try:

@@ -1,4 +1,4 @@
-"""Leases: who leads now. Past epochs are not kept by the store; `Watch` remembers those that this process has seen."""
+"""Leases and their holders. The store keeps no past epochs; `Watch` remembers those seen in this process."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -23,12 +23,12 @@ class Leader:
     name: str
     table: str
     holder: str | None
-    """None: nobody leads."""
+    """None without a leader."""
     epoch: int
     until: datetime | None
     since: datetime | None
     last: str | None = None
-    """Who has led last, where nobody does."""
+    """The last holder, if there is none now."""
 
 
 @dataclass(slots=True)
