@@ -144,7 +144,7 @@ def test_rows_with_an_undeclared_status_are_found(at: Guarded) -> None:
     at.run(f"INSERT INTO {order.table} (order_id, status) VALUES ('none', NULL)")
     at.install(order)
     found = the_problem(at, order)
-    assert found.what == "rows have a status that is not declared"
+    assert found.what == "rows have an undeclared status"
     assert "LOST" in found.evidence
     assert len(at.run(found.repair)) == 2
 

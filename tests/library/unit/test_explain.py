@@ -116,7 +116,7 @@ def test_a_row_that_is_there_already_needs_nothing() -> None:
     """No conditions, and no other way."""
     told = explain(SPEC, row("SENT"), Status.SENT, [entry("moved", "send", "QUEUED", "SENT")])
     assert (told.verdict, told.conditions) == ("already", ())
-    assert told.lines()[0] == "The row of Command is at SENT already."
+    assert told.lines()[0] == "The row of Command is already at SENT."
     assert len(told.lines()) == 2
 
 
@@ -131,7 +131,7 @@ def test_a_status_that_is_not_declared_is_a_reason(status: str | None) -> None:
     """Somebody wrote it around the library; nothing leads out of it."""
     told = explain(SPEC, row(status), Status.SENT)
     assert told.verdict == "impossible"
-    assert told.conditions[0].what == "the status must be declared"
+    assert told.conditions[0].what == "status must be declared"
     assert told.status == (status or "NULL")
     assert told.allowed == ()
 
@@ -139,7 +139,7 @@ def test_a_status_that_is_not_declared_is_a_reason(status: str | None) -> None:
 def test_a_status_that_no_move_leads_to_is_told() -> None:
     """Only a new row is at QUEUED."""
     told = explain(SPEC, row("SENT"), Status.QUEUED)
-    assert [one.what for one in told.conditions] == ["a move must lead there"]
+    assert [one.what for one in told.conditions] == ["a move must lead to the status"]
     assert told.path == ()
 
 

@@ -20,22 +20,22 @@ PAGES: dict[str, tuple[list[str], list[str]]] = {
     "/races": ([], ["customer", "late worker", "it requires NEW or PACKING, but the row was at SHIPPED"]),
     "/races?show=losers": ([], ["packer-7", "ship by", "desk"]),
     "/stuck": (
-        ["Order.packing", "the lease is over", "nobody knows whether it arrived"],
+        ["Order.packing", "its lease has expired", "outcome unknown"],
         ["dead after 2 attempts"],
     ),
-    "/claims": (["packer-1", "packer-2", "over", "3 attempts"], []),
+    "/claims": (["packer-1", "packer-2", "expired", "3 attempts"], []),
     "/delivery": (["receipt", "uncertain", "policy: hold", "timeout"], []),
     "/attempts": (["login-1", "login-2", "eve", "superseded", "active"], []),
     "/attempts?owner=eve": (["login-2", "active"], []),
     "/leader": (["shop-bot", "instance-b", "epoch"], []),
     "/inbox": (["shop_inbox", "event-1", "received"], ["dead"]),
     "/bulk?of=Order&move=cancel": (["Freeze a plan", "NEW, PACKING → CANCELLED"], []),
-    "/audit": (["Nobody has changed anything here"], []),
+    "/audit": (["No changes yet"], []),
     "/doctor": (["Checked"], []),
     "/lifecycle?of=Order": (["put_back", "SHIPPED", "<svg"], ["✗"]),
     "/lifecycle?of=Order&status=CANCELLED": (["Rows", "key=12"], []),
     "/lifecycle?of=Line": (["No rows in shop_lines"], []),
-    item("Login", "login-1"): (["What happened", "superseded", "late worker", "Won by"], []),
+    item("Login", "login-1"): (["History", "superseded", "late worker", "Won by"], []),
     item("Inbox", "kie", "event-1"): (["received", "•••"], []),
     "/find?q=no-such": (["No row has the key"], []),
 }
@@ -111,7 +111,7 @@ async def test_a_missing_table_spoils_its_own_part_of_a_page_alone(small_shop: S
     async with visitor(small_shop.board()) as client:
         page = await client.get("/")
         assert page.status_code == 200
-        assert "Could not be read" in page.text
+        assert "could not be read" in page.text
         assert "shop-bot" in page.text
 
 
@@ -210,7 +210,7 @@ async def test_on_a_large_table_of_postgres_the_server_guesses_until_there_is_an
             await made.raw.execute("CREATE INDEX ON shop_orders (status)")
             board.board.source.forget()
             counted = unescape((await client.get("/lifecycle?of=Order&status=FAILED")).text)
-            assert "Could not be read" not in counted, counted.partition("Could not be read")[2][:300]
+            assert "could not be read" not in counted, counted.partition("could not be read")[2][:300]
             assert "≈" not in counted
             assert "10,000+" in counted
             assert re.findall(r'href="/item\?of=Order&key=(\d+)"', counted) == ["5", "4", "3", "2", "1"]
