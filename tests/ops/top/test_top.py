@@ -52,7 +52,7 @@ async def test_every_page_shows_what_is_in_the_store(ill: Ill) -> None:
             assert cells(pilot, page), page
         held = cells(pilot, "claims")
         assert held[0][1:3] == ["job-21", "worker-2"]
-        assert held[0][5].startswith("over ")
+        assert held[0][5].startswith("expired ")
         assert ["[red]x[/red]\\x1b[2J"] * 2 in [row[1:3] for row in held]
         assert cells(pilot, "leaders")[0][:2] == ["bot", "host-a:4711"]
         assert ["ill_inbox", "received", "4"] in [row[:3] for row in cells(pilot, "inboxes")]

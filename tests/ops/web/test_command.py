@@ -74,8 +74,8 @@ async def test_with_a_token_it_changes_and_writes_who_did(small_shop: Shop) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--host", "0.0.0.0"], 2, "can be reached from elsewhere"),
-        (["--host", "192.0.2.1"], 2, "can be reached from elsewhere"),
+        (["--host", "0.0.0.0"], 2, "is reachable from other machines"),
+        (["--host", "192.0.2.1"], 2, "is reachable from other machines"),
         (["--token", "short"], 2, "12 characters"),
         (["--url", "sqlite:///no/such/file.db"], 5, "no such file:"),
         (["--url", "postgresql://ann:very-secret@127.0.0.1:1/x"], 5, "cannot reach"),

@@ -62,7 +62,7 @@ async def test_every_page_shows_what_has_happened_and_escapes_it(any_shop: Shop)
         assert HOSTILE in shown
         assert (await client.get("/find?q=12")).status_code == 303
         if on_redis:
-            assert "Redis keeps the history of each row beside the row" in (await client.get("/races")).text
+            assert "Redis stores the history of each row with the row" in (await client.get("/races")).text
 
 
 async def test_the_pages_of_the_test_are_the_pages_of_the_dashboard() -> None:

@@ -165,12 +165,12 @@ async def test_no_route_shows_or_changes_anything_of_another_tenant(limited: Das
                     answer = await client.get(path)
                 else:
                     answer = await client.post(path, data={**form, "csrf": token}, headers=OURS)
-                told = " ".join(value for _, value in httpx.QueryParams(httpx.URL(path).query).multi_items())
-                assert leaks(answer, told) == [], f"{name} {path} {form}"
+                detail = " ".join(value for _, value in httpx.QueryParams(httpx.URL(path).query).multi_items())
+                assert leaks(answer, detail) == [], f"{name} {path} {form}"
                 assert answer.status_code < 500, f"{name} {path} {form}"
                 if answer.status_code == 303:
                     followed = await client.get(answer.headers["location"])
-                    assert leaks(followed, told) == [], f"{name} {path} {form}"
+                    assert leaks(followed, detail) == [], f"{name} {path} {form}"
     assert await any_mall.rows() == before
 
 
@@ -222,8 +222,8 @@ async def test_the_stream_of_changes_tells_one_tenant_nothing_of_another(limited
     async with served(limited) as url, httpx.AsyncClient() as client:
         async with client.stream("GET", f"{url}/live") as answer:
             lines = answer.aiter_lines()
-            told = [await anext(lines) for _ in range(4)]
-    assert told == ["retry: 2000", "", "event: changed", "data: changed"]
+            detail = [await anext(lines) for _ in range(4)]
+    assert detail == ["retry: 2000", "", "event: changed", "data: changed"]
     look = limited.board.pages._look
     before = await look()
     await any_mall.store.for_tenant(OTHER).move(Parcel.send, "4", by=CANARY)
@@ -244,11 +244,11 @@ async def test_an_audit_table_without_a_tenant_column_is_not_shown_to_one_tenant
     if any_mall.store.dialect == "redis":
         await any_mall.raw.xadd(
             "raceproof_audit",
-            dict.fromkeys(("call", "actor", "action", "target", "key", "reason", "outcome", "told"), CANARY)
+            dict.fromkeys(("call", "actor", "action", "target", "key", "reason", "outcome", "detail"), CANARY)
             | {"at": "1790000000.0"},
         )
     else:
-        columns = "call, actor, action, target, key, reason, outcome, told"
+        columns = "call, actor, action, target, key, reason, outcome, detail"
         marks = ", ".join([f"'{CANARY}'"] * 8)
         for text in (
             "ALTER TABLE raceproof_audit DROP COLUMN tenant",
