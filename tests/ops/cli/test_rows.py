@@ -182,7 +182,7 @@ def test_explain_ends_well_where_the_row_can_go(cli: Cli, store_url: str) -> Non
     """A row that can go there, and one that is there already, both give 0."""
     target = ("--app", APP, "--url", store_url)
     possible = cli("explain", *target, "Command", "c-1", "--move", "send")
-    assert (possible.exit_code, "can go to SENT now" in possible.stdout) == (0, True)
+    assert (possible.exit_code, "can move to SENT now" in possible.stdout) == (0, True)
     already = cli("explain", *target, "Command", "c-1", "--to", "QUEUED")
     assert (already.exit_code, "already" in already.stdout) == (0, True)
 

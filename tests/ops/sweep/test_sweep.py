@@ -331,7 +331,9 @@ async def test_a_misspelt_option_is_refused_before_anything_is_swept(ground: Gro
     job = jobs(ground)
     await put(ground, job, "a", attempts=3)
     await ground.db.offer(job.claims["work"], ["a"])
-    with pytest.raises(CallError, match=r"unknown option dryrun of sweep; expected keep, batch, dry_run, by, now, tell"):
+    with pytest.raises(
+        CallError, match=r"unknown option dryrun of sweep; expected keep, batch, dry_run, by, now, tell"
+    ):
         await swept(ground, job, dryrun=True, now=after(1))
     assert ground.get(job, "a")["status"] == "QUEUED"
 

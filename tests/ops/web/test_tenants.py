@@ -267,7 +267,7 @@ async def test_an_audit_table_without_a_tenant_column_is_not_shown_to_one_tenant
         if any_mall.store.dialect != "redis":
             assert 'ALTER TABLE "raceproof_audit" ADD COLUMN tenant' in page
             answer = await client.post("/do/move", data={**form, "csrf": await token_of(client)}, headers=OURS)
-            assert (answer.status_code, "has no tenant column" in unescape(answer.text)) == (503, True)
+            assert (answer.status_code, "lacks its tenant column" in unescape(answer.text)) == (503, True)
         await limited.board.audit.create()
         answer = await client.post("/do/move", data={**form, "csrf": await token_of(client)}, headers=OURS)
         assert answer.status_code == 303
