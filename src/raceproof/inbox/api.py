@@ -118,11 +118,7 @@ class AsyncInbox(InboxPrograms["AsyncDriver"]):
         # by identity: an inbox is slow to hash, and nearly always the same one
         found: tuple[Inbox, Batcher[Arrival, Received]] | None = self.driver.batchers.get(id(inbox))
         if found is None:
-
-            async def alone(arrival: Arrival) -> Received:
-                return (await self.receive_many(inbox, [arrival]))[0]
-
-            batcher = Batcher(lambda arrivals: self.receive_many(inbox, arrivals), alone)
+            batcher: Batcher[Arrival, Received] = Batcher(lambda arrivals: self.receive_many(inbox, arrivals))
             found = self.driver.batchers[id(inbox)] = (inbox, batcher)
         return found[1]
 

@@ -1,8 +1,8 @@
 """Concurrent calls share one statement: calls that arrive while another one is running go into the next.
 
-Under load a batch takes all calls that have gathered, so one commit serves many, and each caller still gets its own answer.
-A call that the batch could not answer is made again alone, and the others do not wait for it. A caller that is cancelled
-takes nothing away from the others.
+Under load a turn takes everything that has gathered, so one commit serves many, and each caller still gets its own answer: a
+call that the turn could not answer is made again alone, and nobody waits for it. A caller that is cancelled takes nothing
+away from the others.
 """
 
 import asyncio
@@ -23,32 +23,34 @@ def in_order(waiting: "Waiting[A, B]") -> "tuple[Waiting[A, B], Waiting[A, B]]":
 
 
 class Batcher(Generic[A, B]):
-    """Gathers calls into batches, one batch at a time.
+    """Gathers calls into turns, one turn at a time.
 
-    `many` makes the calls of a batch and must not wait for one of them: it answers None for a call that has to be made
-    `alone`. `choose` says which of the calls that wait can share a batch. With `passes`, a caller who is the only one goes
-    straight through, and the next batch runs beside it.
+    `many` makes the calls of a turn and must not wait for one of them: it answers None for a call that has to be made
+    `alone`. Without `alone` it answers every call, and one that fails in a turn of its own is not made again. `choose` says
+    which of the calls that wait can share a turn. With `passes`, a caller who is the only one goes straight through, and the
+    next turn runs beside it.
     """
 
     def __init__(
         self,
         many: Callable[[Sequence[A]], Awaitable[Sequence[B | None]]],
-        alone: Callable[[A], Awaitable[B]],
+        alone: Callable[[A], Awaitable[B]] | None = None,
         choose: "Callable[[Waiting[A, B]], tuple[Waiting[A, B], Waiting[A, B]]]" = in_order,
         passes: Callable[[A], Awaitable[B]] | None = None,
     ) -> None:
         self._many = many
-        self._alone = alone
+        self._alone = alone or self._turn_of_one
+        self._repeats_one = alone is not None
         self._choose = choose
         self._passes = passes
         self._passing = False
-        self._running = False
+        self._turning = False
         self._waiting: Waiting[A, B] = []
-        self._batches: dict[asyncio.Task[None], Waiting[A, B]] = {}
+        self._turns: dict[asyncio.Task[None], Waiting[A, B]] = {}
 
     async def submit(self, call: A) -> B:
         """Make one call, in one statement with those that are made at the same time."""
-        if self._passes is not None and not self._passing and not self._running:
+        if self._passes is not None and not self._passing and not self._turning:
             self._passing = True
             try:
                 return await self._passes(call)
@@ -57,9 +59,9 @@ class Batcher(Generic[A, B]):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[B | None] = loop.create_future()
         self._waiting.append((call, future))
-        if not self._running:
-            self._running = True
-            loop.call_soon(self._begin)
+        if not self._turning:
+            self._turning = True
+            loop.call_soon(self._begin_turn)
         try:
             answer = await future
         except asyncio.CancelledError:
@@ -67,52 +69,58 @@ class Batcher(Generic[A, B]):
             raise
         return answer if answer is not None else await self._alone(call)
 
-    def _begin(self) -> None:
-        batch, self._waiting = self._choose(self._waiting)
-        if not batch:
-            self._running = False
+    def _begin_turn(self) -> None:
+        turn, self._waiting = self._choose(self._waiting)
+        if not turn:
+            self._turning = False
             return
-        task = asyncio.get_running_loop().create_task(self._run(batch))
-        self._batches[task] = batch
-        task.add_done_callback(self._batches.pop)
+        task = asyncio.get_running_loop().create_task(self._run_turn(turn))
+        self._turns[task] = turn
+        task.add_done_callback(self._turns.pop)
 
     def _give_up(self) -> None:
-        """Cancel batches whose callers have all gone: one that never ends would block everyone behind it."""
-        for task, batch in self._batches.items():
-            if all(future.done() for _, future in batch):
+        """End the turns that nobody waits for any more: one that never ends would hold up all who come after."""
+        for task, turn in self._turns.items():
+            if all(future.done() for _, future in turn):
                 task.cancel()
 
-    async def _run(self, batch: "Waiting[A, B]") -> None:
+    async def _run_turn(self, turn: "Waiting[A, B]") -> None:
         try:
             try:
-                _answer(batch, await self._many([call for call, _ in batch]))
-            except Exception:
-                await self._find_bad_call(batch)
+                _answer(turn, await self._many([call for call, _ in turn]))
+            except Exception as error:
+                if len(turn) > 1 or self._repeats_one:
+                    await self._tell_apart(turn)
+                else:
+                    _fail(turn, error)
         finally:
-            _answer(batch, [None] * len(batch))  # whoever has no answer asks alone
-            # callers that were just answered run first and may call again: they belong in the next batch
-            asyncio.get_running_loop().call_soon(self._begin)
+            _answer(turn, [None] * len(turn))  # whoever has no answer asks alone
+            # callers that were just answered run first and may call again: they belong in the next turn
+            asyncio.get_running_loop().call_soon(self._begin_turn)
 
-    async def _find_bad_call(self, batch: "Waiting[A, B]") -> None:
+    async def _tell_apart(self, turn: "Waiting[A, B]") -> None:
         """One of the calls is bad, or the store is away: then it is not asked again for each of them.
 
         The first few are made alone. If one of them has an answer, the others are made alone too; if none has, the others
         are made together once more, and share the error if that fails.
         """
-        probed, batch[:] = batch[:_PROBES], batch[_PROBES:]  # those that are made alone are answered by their probe
+        probed, turn[:] = turn[:_PROBES], turn[_PROBES:]  # nobody else answers those that are made alone
         probes = [asyncio.ensure_future(self._probe(call, future)) for call, future in probed]
         is_away = True
         for probe in asyncio.as_completed(probes):
             if await probe:
                 is_away = False
-                _answer(batch, [None] * len(batch))
-        if is_away and batch:
+                _answer(turn, [None] * len(turn))
+        if is_away and turn:
             try:
-                _answer(batch, await self._many([call for call, _ in batch]))
+                _answer(turn, await self._many([call for call, _ in turn]))
             except Exception as error:
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
+                _fail(turn, error)
+
+    async def _turn_of_one(self, call: A) -> B:
+        (answer,) = await self._many([call])
+        assert answer is not None
+        return answer
 
     async def _probe(self, call: A, future: "asyncio.Future[B | None]") -> bool:
         """Make a call alone and hand its end to its caller; whether it has an answer."""
@@ -130,7 +138,13 @@ class Batcher(Generic[A, B]):
         return True
 
 
-def _answer(batch: "Waiting[A, B]", answers: Sequence[B | None]) -> None:
-    for (_, future), answer in zip(batch, answers, strict=True):
+def _answer(turn: "Waiting[A, B]", answers: Sequence[B | None]) -> None:
+    for (_, future), answer in zip(turn, answers, strict=True):
         if not future.done():
             future.set_result(answer)
+
+
+def _fail(turn: "Waiting[A, B]", error: Exception) -> None:
+    for _, future in turn:
+        if not future.done():
+            future.set_exception(error)

@@ -128,6 +128,23 @@ async def test_when_the_store_is_away_each_is_told_so_without_a_call_for_each() 
     assert calls == [100, 1, 1, 98]
 
 
+async def test_one_that_fails_in_a_turn_of_its_own_is_not_made_again() -> None:
+    """It was alone already; a store that hangs before it fails would be waited for twice."""
+    doubling = Doubling()
+    (end,) = await together(Batcher(doubling.many), -1)
+    assert isinstance(end, ValueError)
+    assert doubling.calls == [[-1]]
+
+
+async def test_without_another_way_each_of_those_that_failed_together_is_a_turn_of_one() -> None:
+    """Its neighbours are answered."""
+    doubling = Doubling()
+    ends = await together(Batcher(doubling.many), 1, -1)
+    assert ends[0] == 2
+    assert isinstance(ends[1], ValueError)
+    assert doubling.calls == [[1, -1], [1], [-1]]
+
+
 async def test_one_that_is_cancelled_takes_nothing_away() -> None:
     """Before its turn begins it is left out of it."""
     doubling = Doubling()
