@@ -26,9 +26,9 @@ class Batcher(Generic[A, B]):
     """Gathers calls into turns, one turn at a time.
 
     `many` makes the calls of a turn and must not wait for one of them: it answers None for a call that has to be made
-    `alone`. Without `alone` it answers every call, and one that fails in a turn of its own is not made again. `choose` says
-    which of the calls that wait can share a turn. With `passes`, a caller who is the only one goes straight through, and the
-    next turn runs beside it.
+    `alone`. Without `alone` it answers every call and is never called twice at once, for a store with one connection.
+    `choose` says which of the calls that wait can share a turn. With `passes`, a caller who is the only one goes straight
+    through, and the next turn runs beside it.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class Batcher(Generic[A, B]):
         passes: Callable[[A], Awaitable[B]] | None = None,
     ) -> None:
         self._many = many
-        self._alone = alone or self._turn_of_one
-        self._repeats_one = alone is not None
+        self._alone = alone or self.submit
+        self._one_by_one = alone is None
         self._choose = choose
         self._passes = passes
         self._passing = False
@@ -86,13 +86,11 @@ class Batcher(Generic[A, B]):
 
     async def _run_turn(self, turn: "Waiting[A, B]") -> None:
         try:
-            try:
-                _answer(turn, await self._many([call for call, _ in turn]))
-            except Exception as error:
-                if len(turn) > 1 or self._repeats_one:
-                    await self._tell_apart(turn)
-                else:
-                    _fail(turn, error)
+            error = await self._make(turn)
+            if error is not None and self._one_by_one:
+                await self._tell_apart_in_order(turn, error)
+            elif error is not None:
+                await self._tell_apart(turn)
         finally:
             _answer(turn, [None] * len(turn))  # whoever has no answer asks alone
             # callers that were just answered run first and may call again: they belong in the next turn
@@ -111,16 +109,35 @@ class Batcher(Generic[A, B]):
             if await probe:
                 is_away = False
                 _answer(turn, [None] * len(turn))
-        if is_away and turn:
-            try:
-                _answer(turn, await self._many([call for call, _ in turn]))
-            except Exception as error:
-                _fail(turn, error)
+        if is_away and turn and (error := await self._make(turn)):
+            _fail(turn, error)
 
-    async def _turn_of_one(self, call: A) -> B:
-        (answer,) = await self._many([call])
-        assert answer is not None
-        return answer
+    async def _tell_apart_in_order(self, turn: "Waiting[A, B]", error: Exception) -> None:
+        """The same, one call after the other. A call that had a turn of its own was alone already."""
+        if len(turn) == 1:
+            return _fail(turn, error)
+        in_a_row = 0
+        for place, entry in enumerate(turn, 1):
+            failure = await self._make([entry])
+            if failure is None:
+                in_a_row = 0
+                continue
+            _fail([entry], failure)
+            in_a_row += 1
+            if in_a_row == _PROBES:
+                rest = turn[place:]
+                if rest and (failure := await self._make(rest)):
+                    _fail(rest, failure)
+                return None
+        return None
+
+    async def _make(self, turn: "Waiting[A, B]") -> Exception | None:
+        """Make these calls in one statement and answer them, or return its error."""
+        try:
+            _answer(turn, await self._many([call for call, _ in turn]))
+        except Exception as error:
+            return error
+        return None
 
     async def _probe(self, call: A, future: "asyncio.Future[B | None]") -> bool:
         """Make a call alone and hand its end to its caller; whether it has an answer."""

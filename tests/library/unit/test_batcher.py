@@ -136,13 +136,38 @@ async def test_one_that_fails_in_a_turn_of_its_own_is_not_made_again() -> None:
     assert doubling.calls == [[-1]]
 
 
-async def test_without_another_way_each_of_those_that_failed_together_is_a_turn_of_one() -> None:
-    """Its neighbours are answered."""
-    doubling = Doubling()
-    ends = await together(Batcher(doubling.many), 1, -1)
-    assert ends[0] == 2
-    assert isinstance(ends[1], ValueError)
-    assert doubling.calls == [[1, -1], [1], [-1]]
+@pytest.mark.parametrize("numbers", [(1, -1), (-1, 1, 2, 3), (1, 2, 3, -1), (-1, 1, -2, 2)], ids=str)
+async def test_without_another_way_calls_are_told_apart_one_after_the_other(numbers: tuple[int, ...]) -> None:
+    """A store with one connection takes no second call meanwhile, and good neighbours are answered."""
+    doubling, busy = Doubling(), False
+
+    async def many(given: Sequence[int]) -> list[int | None]:
+        nonlocal busy
+        assert not busy, "a second call at once"
+        busy = True
+        try:
+            await asyncio.sleep(0)
+            return await doubling.many(given)
+        finally:
+            busy = False
+
+    async with asyncio.timeout(10):
+        ends = await together(Batcher(many), *numbers)
+    assert [end for end in ends if not isinstance(end, ValueError)] == [n * 2 for n in numbers if n > 0]
+    assert doubling.calls == [list(numbers), *([number] for number in numbers)]
+
+
+async def test_without_another_way_a_store_that_is_away_is_not_asked_for_each() -> None:
+    """There are four calls, and not one for each."""
+    calls = []
+
+    async def away(numbers: Sequence[int]) -> list[int]:
+        calls.append(len(numbers))
+        raise ConnectionError
+
+    ends = await together(Batcher(away), *range(100))
+    assert all(isinstance(end, ConnectionError) for end in ends)
+    assert calls == [100, 1, 1, 98]
 
 
 async def test_one_that_is_cancelled_takes_nothing_away() -> None:
@@ -183,3 +208,18 @@ async def test_when_the_turn_itself_is_cancelled_nobody_waits_for_ever() -> None
         assert await asyncio.gather(*callers) == [0, 2, 4, 6]
         doubling.open.set()
         assert await batched.submit(5) == 10
+
+
+async def test_without_another_way_the_callers_of_a_cancelled_turn_are_in_the_next() -> None:
+    """None of them is left without an answer."""
+    doubling = Doubling()
+    batched = Batcher(doubling.many)
+    doubling.open.clear()
+    callers = [asyncio.create_task(batched.submit(number)) for number in range(4)]
+    await until(lambda: doubling.calls == [[0, 1, 2, 3]], "a turn begins")
+    for task in asyncio.all_tasks() - {asyncio.current_task(), *callers}:
+        task.cancel()
+    doubling.open.set()
+    async with asyncio.timeout(10):
+        assert await asyncio.gather(*callers) == [0, 2, 4, 6]
+    assert doubling.calls == [[0, 1, 2, 3], [0, 1, 2, 3]]
