@@ -17,7 +17,7 @@ CODE := $(wildcard src tests bench gallery tools scripts apps docs/examples)
 PACKAGES := appkit devices imagebot outreach qrlogin showcase
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-pythons check format bench bench-short bench-explorer explore certificates mutate mutate-explored install-apps storm-mutants pooler docs lock clean
+.PHONY: help run demo test test-pythons check house format bench bench-short bench-explorer explore certificates mutate mutate-explored install-apps storm-mutants pooler docs lock clean
 .PHONY: devices imagebot outreach qrlogin storm-devices storm-imagebot storm-outreach storm-qrlogin
 
 help: ## Show this list
@@ -51,12 +51,16 @@ test: $(VENV)/.project ## Run the tests against real servers, which they start t
 test-pythons: ## Run the tests on every supported Python that is installed here, by pyenv or on the PATH
 	$(PYTHON) tools/test_pythons.py $(ARGS)
 
-check: $(VENV)/.project ## Lint, formatting, types, and who may import what
+check: $(VENV)/.project ## Lint, formatting, types, who may import what, and how much there is to read
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_apps.py
+	$(BIN)/python tools/house.py
+
+house: $(VENV)/.project ## Count what a newcomer has to read, and fail where it has grown
+	$(BIN)/python tools/house.py -v
 
 format: $(VENV)/.project ## Format the code and fix what lint can fix
 	$(BIN)/ruff check --fix

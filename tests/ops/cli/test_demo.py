@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from raceproof.ops.cli.commands.demo import SIDES, Usual, race
-from raceproof.ops.cli.ends import Failure
+from raceproof.ops.cli.exits import Failure
 from tests.ops.cli.conftest import Process, environment
 
 COMMANDS = 200

@@ -65,8 +65,8 @@ class AdvisoryLock:
             self._refused = True
             await self.close()
             raise CallError(
-                f"{self._lease}: a pooler stands between us and PostgreSQL (it says process {reported}, the server "
-                f"{actual}); "
+                f"{self._lease}: a pooler stands between us and PostgreSQL (it says process {reported}, "
+                f"the server {actual}); "
                 "a session lock needs a direct connection. Leave advisory= out: the lease works without it"
             )
         self._connection.add_termination_listener(lambda _: self._ended(opened))

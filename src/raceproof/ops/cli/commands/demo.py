@@ -22,7 +22,7 @@ import click
 from rich.text import Text
 
 from raceproof import Lifecycle, Refused, bind, move
-from raceproof.ops.cli.ends import Failure
+from raceproof.ops.cli.exits import Failure
 from raceproof.ops.cli.options import debug_option
 from raceproof.ops.cli.output import console
 
