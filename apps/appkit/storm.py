@@ -250,11 +250,11 @@ class Instances:
         goes on, it still believes in what it held.
         """
         choose = random.Random(seed)
-        for permit in count():
+        for turn in count():
             await asyncio.sleep(every * choose.uniform(0.6, 1.4))
             victim = victims[self.kills % len(victims)] if in_turn else choose.choice(victims)
             up = is_up is None or await until(lambda one=victim: is_up(one), SLOW_START)
-            if pause and permit % 2:
+            if pause and turn % 2:
                 await victim.pause(pause)
                 self.pauses += 1
                 continue

@@ -1,6 +1,6 @@
 """Publishes what waits, one command of a line after the other, and knows what it does not know.
 
-A command is published by whoever holds its claim and has the turn to publish it. If the broker's answer is lost, or the
+A command is published by whoever holds both its claim and the permit to send it. If the broker's answer is lost, or the
 dispatcher dies in the middle, the command is *uncertain*: it is published again with the same id while the node would
 notice (D5), and never after that unless a person says so.
 """
@@ -63,26 +63,26 @@ class Dispatcher:
         try:
             async with self._db.deliver_once(
                 publish, claim.key, by=self._settings.instance, probe=self._probe, returning=["permit"]
-            ) as permit:
-                if isinstance(permit, SendPermit):
-                    await self._publish(claim, permit, int(began))
+            ) as answer:
+                if isinstance(answer, SendPermit):
+                    await self._publish(claim, answer, int(began))
                     return
         except NotSent as error:
             await mark_command_send_failed(claim, str(error), db=self._db)
             raise Failure(str(error)) from error
         except NoAcknowledgement as error:
             raise Failure(str(error)) from error
-        if not isinstance(permit, SendRefused):
-            raise Failure(str(permit))
-        if permit.state == "uncertain":
+        if not isinstance(answer, SendRefused):
+            raise Failure(str(answer))
+        if answer.state == "uncertain":
             await self._db.move(Permit.withdraw, claim.key, set={"why": FORGOTTEN, "line": None})
             raise Failure(FORGOTTEN)
-        if permit.state != "delivered":
-            raise Failure(str(permit), delay=1.0)
+        if answer.state != "delivered":
+            raise Failure(str(answer), delay=1.0)
 
-    async def _publish(self, claim: Claim[Any, Any], permit: SendPermit, ts: int) -> None:
-        """`ts` is from before the turn: if this instance sleeps on the way, nodes refuse what it publishes when it wakes."""
-        if permit.row["permit"] != "ALLOWED":
+    async def _publish(self, claim: Claim[Any, Any], granted: SendPermit, ts: int) -> None:
+        """`ts` is from before the send permit: what an instance publishes after it was frozen in between, nodes refuse."""
+        if granted.row["permit"] != "ALLOWED":
             raise NotSent("its permit was withdrawn meanwhile")
         row = claim.row
         payload = signed_command(
@@ -97,19 +97,19 @@ class Dispatcher:
         await self._publisher.publish(self._topics.command(row["node"], row["channel"]), payload)
 
     async def _remember_doubt(self, cmd_id: str) -> None:
-        """Write down when the first try was made of which nobody knows the end: a node's memory counts from there."""
+        """Write down when the first try with an unknown outcome was made: a node's memory counts from there."""
         insert = (sqlite if self._database.dialect == "sqlite" else postgresql).insert(doubts)
         tried = select(commands.c.cmd_id, commands.c.publishing_at).where(commands.c.cmd_id == cmd_id)
         async with self._database.read() as connection:
             await connection.execute(insert.from_select(["cmd_id", "since"], tried).on_conflict_do_nothing())
 
-    async def _probe(self, permit: SendPermit) -> bool | None:
-        """An earlier try may have arrived: True, it has; False, to send it again is harmless; None, nobody can tell."""
+    async def _probe(self, granted: SendPermit) -> bool | None:
+        """An earlier try may have arrived: True, it has; False, to send it again is harmless; None, unknown."""
         async with self._database.read() as connection:
-            if (await connection.execute(select(evidence.c.number).where(evidence.c.cmd_id == permit.key))).first():
+            if (await connection.execute(select(evidence.c.number).where(evidence.c.cmd_id == granted.key))).first():
                 return True
             tried = select(doubts.c.since, commands.c.publishing_at, nodes.c.booted_at).where(
-                commands.c.cmd_id == permit.key
+                commands.c.cmd_id == granted.key
             )
             joined = commands.join(doubts, doubts.c.cmd_id == commands.c.cmd_id)
             joined = joined.outerjoin(nodes, nodes.c.path == commands.c.node)

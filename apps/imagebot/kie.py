@@ -1,6 +1,6 @@
 """KIE.ai: tasks are created and looked at. Errors come in the body's `code`, whatever HTTP says.
 
-What is not known is told apart from what is: a createTask without an answer may have made a task.
+It distinguishes the known from the unknown: a createTask without an answer may have made a task.
 """
 
 import json
@@ -78,10 +78,10 @@ class Kie:
 
     async def turn_to_create(self) -> None:
         """Wait until a task may be created; before anybody says that it is on its way."""
-        await self._creations.permit()
+        await self._creations.turn()
 
     async def create_task(self, job_id: str, model: str, asked_for: dict[str, Any]) -> str:
-        """The new task's id. `NotSent`: surely none was made; `KieRefused`: nor will be; `KieUnclear`: nobody knows."""
+        """The new task's id. `NotSent`: surely none was made; `KieRefused`: nor will be; `KieUnclear`: unknown."""
         asked = {
             "model": model,
             "callBackUrl": f"{self._callback}?job={job_id}",
@@ -96,7 +96,7 @@ class Kie:
 
     async def record_info(self, task_id: str) -> Task:
         """How far a task is, by KIE's own word."""
-        await self._queries.permit()
+        await self._queries.turn()
         answer = await self._ask("GET", "/api/v1/jobs/recordInfo", params={"taskId": task_id})
         try:
             data = self._data(answer)

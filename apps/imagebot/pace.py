@@ -1,4 +1,4 @@
-"""No more than so many requests a second, evenly; KIE refuses what comes faster."""
+"""Spaces requests evenly over time; KIE refuses what comes faster."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ class Pace:
         self._gap = 1 / per_second
         self._next = 0.0
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         now = time.monotonic()
         at = max(now, self._next)
         self._next = at + self._gap

@@ -1,7 +1,7 @@
 """The note's delivery lock: who sends a picture, and what became of it.
 
-`try_acquire_delivery_lock` takes the turn, `mark_delivered` ends it. A turn belongs to the task in which it was won: its
-fence is in every write, so that a sender who was too slow can neither end nor free the turn of the next one. Status and
+`try_acquire_delivery_lock` gets the permit to send, `mark_delivered` ends it. A permit belongs to the task that got it: its
+fence is in every write, so a sender that was too slow can neither end nor free the permit of the next one. Status and
 money change in the transaction of the mark.
 """
 
@@ -25,7 +25,7 @@ log = logging.getLogger("imagebot.storage")
 
 JobRow = dict[str, Any]
 
-_turns: ContextVar[dict[str, SendPermit] | None] = ContextVar("imagebot_turns", default=None)
+_permits: ContextVar[dict[str, SendPermit] | None] = ContextVar("imagebot_permits", default=None)
 
 
 class _Ended(Exception):
@@ -50,7 +50,7 @@ class Storage:
         return dict(row) if row else None
 
     async def try_acquire_delivery_lock(self, task_id: str) -> JobRow | None:
-        """The job if this caller may send its picture now, None if somebody else does or did."""
+        """The job if this caller may send its picture now, None if another sender does or did."""
         found = await self.find(task_id)
         if found is None:
             return None
@@ -65,15 +65,15 @@ class Storage:
         if answer.row["status"] != Status.READY:
             await self._db.not_sent(answer, "there is nothing to send")
             return None
-        _turns.set({**(_turns.get() or {}), job_id: answer})
+        _permits.set({**(_permits.get() or {}), job_id: answer})
         return {**found, **answer.row}
 
     async def begin_sending(self, job_id: str) -> bool:
-        """Right before the request: from here on a crash leaves something that nobody knows."""
+        """Right before the request: from here on a crash leaves the outcome unknown."""
         return isinstance(await self._db.sending(self._permit(job_id)), SendPermit)
 
     async def mark_delivered(self, task_id: str, success: bool = True, error: str | None = None) -> bool:
-        """The send has ended: delivered, or surely not sent; False if the turn was not this caller's any more."""
+        """The send has ended: delivered, or surely not sent; False if the permit to send was no longer this caller's."""
         job = await self.find(task_id)
         if job is None:
             return False
@@ -93,7 +93,7 @@ class Storage:
         return True
 
     async def mark_uncertain(self, job: JobRow, error: str) -> None:
-        """Nobody knows whether it arrived: with `hold` it is shown to its user, with `resend` the poller sends again."""
+        """Delivery outcome unknown: with `hold` it is shown to its user, with `resend` the poller sends again."""
         await self._db.uncertain(self._permit(job["job_id"]), error)
         if self._picture.policy == "hold":
             await self._show_doubt(job, error)
@@ -129,7 +129,7 @@ class Storage:
                 await tell_of(db, job, "uncertain", attempt=job["delivery_attempts"] or 0)
 
     def _permit(self, job_id: str) -> SendPermit:
-        permit = (_turns.get() or {}).get(job_id)
+        permit = (_permits.get() or {}).get(job_id)
         if permit is None:
             raise LookupError(f"the lock of {job_id} was not won by this task: try_acquire_delivery_lock first")
         return permit

@@ -116,7 +116,7 @@ def _updates(found: Evidence, report: Report) -> None:
     lost = [one for one in accepted if found.updates.get(one) != "done"]
     none(report, "no-accepted-update-lost", "every accepted update was dealt with", lost, len(accepted))
     dead = [one for one, status in found.updates.items() if status == "dead"]
-    none(report, "no-update-set-aside", "no update was set aside", dead, len(found.updates))
+    none(report, "no-update-dead-lettered", "no update was dead-lettered", dead, len(found.updates))
 
 
 def _pictures(found: Evidence, report: Report, generations: int) -> None:

@@ -1,7 +1,7 @@
 """The ledger of AI calls: what each has cost, and the answers that were paid for.
 
 The cost of a call is reserved before it is made and corrected when its end is known: nothing for one that was never sent,
-what the provider counted for one that was answered, and all of it for one whose end nobody knows. An answer is stored
+what the provider counted for one that was answered, and all of it for one with an unknown outcome. An answer is stored
 before anything else happens to it, under its intent (what was asked, word for word), and an intent that has an answer is
 never bought again. Nor is one that is being answered for somebody else: a call that was not heard of for longer than it
 may take, twice, counts as lost.
@@ -83,7 +83,7 @@ class Calls:
         self._currency = currency
 
     async def found(self, intent: str) -> Answer | None:
-        """The answer to this intent, if somebody has paid for it."""
+        """The stored answer to this intent, if it was bought before."""
         async with self._database.read() as connection:
             asked = select(ai_answers).where(ai_answers.c.intent == intent)
             row = (await connection.execute(asked)).mappings().first()
@@ -179,9 +179,9 @@ class Calls:
         now: Any = literal_column(_SECONDS[connection.dialect.name], Float)
         # a time far ahead was written by a clock that has been set back since
         ahead = ai_budget.c.next_at.between(now, now + 60 + 20 * gap)
-        permit = case((ahead, ai_budget.c.next_at), else_=now)
+        turn = case((ahead, ai_budget.c.next_at), else_=now)
         change = update(ai_budget).where(ai_budget.c.name == "all", ai_budget.c.spent + reserve <= self._most)
-        told = {"spent": ai_budget.c.spent + reserve, "calls": ai_budget.c.calls + 1, "next_at": permit + gap}
+        told = {"spent": ai_budget.c.spent + reserve, "calls": ai_budget.c.calls + 1, "next_at": turn + gap}
         done = await connection.execute(change.values(**told).returning(ai_budget.c.next_at - gap - now))
         row = done.first()
         if row is None:
@@ -205,7 +205,7 @@ class Calls:
             return f"{row['made_by']} asked the same, and was not heard of since"
         if row["doubted_at"] + timedelta(seconds=DOUBT) > now:
             return f"{row['made_by']} asked the same, and was not heard of since"
-        # what it has cost nobody knows: all that was reserved for it stays spent
+        # its cost is unknown: all that was reserved for it stays spent
         await connection.execute(mine.values(outcome="lost", message="its caller was not heard of again", ended_at=now))
         return None
 

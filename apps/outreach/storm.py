@@ -267,9 +267,9 @@ async def _rage(storm: Storm) -> None:
 async def _trouble(storm: Storm, nearly: Any) -> None:
     """One after the other; at least a whole round, and then until nearly everything has ended."""
     choose = random.Random(7)
-    for permit in count():
-        kind = ROUND[permit % len(ROUND)]
-        if permit >= len(ROUND) and (storm.plan.short or await nearly()):
+    for turn in count():
+        kind = ROUND[turn % len(ROUND)]
+        if turn >= len(ROUND) and (storm.plan.short or await nearly()):
             return
         await asyncio.sleep(storm.plan.every * choose.uniform(0.6, 1.4))
         if kind == "power":

@@ -233,9 +233,9 @@ def _aside(
                 by_outage.append(f"{stage} {row['id']}: {said[:60]}")
     aside = sum(row[f"{stage}_status"] == "failed" for row in found for stage in KINDS)
     report.counts["dead-lettered"] = aside
-    what = "an outage sets no row aside: what was set aside was refused by itself"
-    none(report, "outages-set-nothing-aside", what, by_outage, aside)
-    none(report, "set-aside-with-errors", "rows that were set aside say why", silent, aside)
+    what = "an outage dead-letters no row: each dead letter was refused for its own sake"
+    none(report, "outages-dead-letter-nothing", what, by_outage, aside)
+    none(report, "dead-letters-say-why", "dead-lettered rows say why", silent, aside)
 
 
 def _results(
@@ -306,5 +306,5 @@ def _money(
     rounding = len(calls)
     report.counts["spent, and charged by the provider"] = f"{spent / 1e6:.6f}, {charged / 1e6:.6f}"
     fits = spent - unknown <= charged + rounding and charged <= spent + rounding
-    told = f"{spent} spent, {unknown} of it for calls whose end nobody knows, {charged:.0f} charged"
+    told = f"{spent} spent, {unknown} of it for calls with an unknown outcome, {charged:.0f} charged"
     report.check("what is spent is what the provider has charged", fits, told, "spent-is-what-was-charged")

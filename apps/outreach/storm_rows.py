@@ -135,7 +135,7 @@ def _feed(number: int, broken: int) -> bytes:
 
 
 def _ended() -> Any:
-    """A row has come to the end of the pipeline, or a stage has set it aside."""
+    """A row has come to the end of the pipeline, or a stage has dead-lettered it."""
     failed = [discoveries.c[stage.status] == "failed" for stage in STAGES.values()]
     return or_(*failed, discoveries.c.matching_status == "completed")
 
@@ -162,7 +162,7 @@ async def examine(service: Service, seeded: Seeded, report: Report) -> None:
         left = await _locks_left(connection)
     report.counts |= {"podcasts": seeded.podcasts, "discoveries": total}
     report.check("every row has ended", done == total, f"{done} of {total}", "every-row-ended")
-    what = "feeds that are none were set aside, and they alone"
+    what = "only what is not a feed was dead-lettered, and all of it"
     report.check(what, broken == seeded.broken * of, f"{broken} of {seeded.broken * of}", "broken-feeds")
     report.check("no error text was lost", not lost, "; ".join(lost[:3]), "no-error-text-lost")
     report.check("no lock is left behind", not left, "; ".join(left[:3]), "no-lock-left")

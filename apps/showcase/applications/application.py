@@ -203,7 +203,7 @@ class Application(ABC):
     async def traffic(self) -> None:
         """One turn; what fails because somebody was killed is not done again."""
         with contextlib.suppress(httpx.HTTPError, LookupError):
-            await self.permit()
+            await self.turn()
 
     @property
     def database(self) -> Path:
@@ -231,7 +231,7 @@ class Application(ABC):
         """The rest of its world."""
 
     @abstractmethod
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         """A bit of traffic."""
 
     @abstractmethod

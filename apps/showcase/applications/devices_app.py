@@ -49,7 +49,7 @@ class DevicesApplication(Application):
             "DEVICES_VALID": "40",
         }
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         await self._submit(1)
 
     async def _submit(self, copies: int) -> str:

@@ -68,7 +68,7 @@ class ImagebotApplication(Application):
             "DRAIN": "5",
         }
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         """Somebody orders a picture and confirms, as a person with two thumbs does."""
         number = next(self._orders)
         user = USERS[number % len(USERS)]

@@ -71,7 +71,7 @@ class OutreachApplication(Application):
             "OUTREACH_REST": "1",
         }
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         """A new campaign on feeds that ship with the application; and a person decides about a match."""
         number = next(self._numbers)
         url = self.url()

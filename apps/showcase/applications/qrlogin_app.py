@@ -59,7 +59,7 @@ class QrloginApplication(Application):
             "QRLOGIN_STARTS_OF_USER": "1000",
         }
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         """A user logs in, sometimes in two tabs; of both only the second may come through."""
         user = str(next(self._users) if random.random() < 0.7 else FIRST)
         await self._begin(user)

@@ -60,7 +60,7 @@ async def _turning(code: Code, pause: float) -> None:
     """Turn after turn; an error ends one turn, as it does in most programs."""
     while True:
         try:
-            await code.permit()
+            await code.turn()
         except (sqlite3.Error, ConnectionError) as error:
             log.warning("%s: %s: %s", type(code).__module__, type(error).__name__, error)
         await asyncio.sleep(pause)

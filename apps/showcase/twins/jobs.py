@@ -30,7 +30,7 @@ class Job(Lifecycle[Status], table="jobs", key="job_id", history=History(losers=
 class Unguarded(Code):
     """The job is taken carefully, in one statement, and finished by its id."""
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         now = time.time()
         taken = await self._desk.sql(
             """
@@ -50,7 +50,7 @@ class Unguarded(Code):
 class Guarded(Code):
     """A claim, whose fence goes into the write at the end."""
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         for mine in await self._desk.db.claim(Job.work, MOST, by=self._desk.me):
             await _work(self._desk)
             answer = await self._desk.db.move(Job.finish, mine, set={"result": self._desk.me})

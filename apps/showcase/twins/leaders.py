@@ -49,7 +49,7 @@ class Unguarded(Code):
                     f"{takeover} WHERE holder = ? OR at < ?", self._desk.me, now, self._desk.me, now - LEASE
                 )
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         [[holder]] = await self._desk.sql("SELECT holder FROM heartbeat")
         if holder != self._desk.me:
             return
@@ -70,7 +70,7 @@ class Guarded(Code):
         self._leader = Leader(desk.db, reports, by=desk.me, retry=LEASE / 5)
         self._opened = False
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         if not self._opened:
             self._opened = True
             await self._leader.__aenter__()

@@ -22,7 +22,7 @@ class Unguarded(Code):
     async def hear(self, told: dict[str, Any]) -> None:
         await self.deliver(told["key"])
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         unsent = "SELECT picture_id FROM pictures WHERE delivered_at IS NULL LIMIT 20"
         for (key,) in await self._desk.sql(unsent):
             await self.deliver(key)
@@ -35,12 +35,12 @@ class Unguarded(Code):
 
 
 class Guarded(Code):
-    """One has the turn, and how its block ends is how the delivery ends."""
+    """One sender gets the permit, and how its block ends is how the delivery ends."""
 
     async def hear(self, told: dict[str, Any]) -> None:
         await self.deliver(told["key"])
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         unsent = """SELECT picture_id FROM pictures
                     WHERE delivered_at IS NULL AND coalesce(delivery_state, 'failed') = 'failed' LIMIT 20"""
         for (key,) in await self._desk.sql(unsent):

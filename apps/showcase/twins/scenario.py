@@ -11,7 +11,7 @@ RACEPROOF = "raceproof"
 SIDES = (UNGUARDED, RACEPROOF)
 
 LEASE = 1.5
-"""Seconds after which somebody who has not been heard of counts as gone, on both sides."""
+"""Seconds of silence after which an instance counts as gone, on both sides."""
 PATIENCE = 8.0
 """Seconds after which something that should have happened counts as lost."""
 
@@ -26,7 +26,7 @@ class Code:
         """Something has happened outside; what is returned is the answer."""
         return None
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         """Called again and again."""
 
     async def close(self) -> None:

@@ -28,7 +28,7 @@ class Unguarded(Code):
         self._queue.put_nowait(told["key"])
         return OK
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         key = await self._queue.get()
         if await self._desk.sql("SELECT 1 FROM processed WHERE update_id = ?", key):
             return
@@ -48,7 +48,7 @@ class Guarded(Code):
             await self._desk.held_off("webhooks", told["key"], "was there already")
         return OK
 
-    async def permit(self) -> None:
+    async def turn(self) -> None:
         for mine in await self._desk.db.claim(updates.work, 1, by=self._desk.me):
             await asyncio.sleep(WORK)
             await self._desk.transaction(partial(self._done, mine))

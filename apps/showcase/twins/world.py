@@ -253,7 +253,7 @@ class World:
     def _line(self, side: str, place: int) -> Line:
         lines = [one.line for one in self.instances[side] if one.line is not None]
         if not lines:
-            raise LookupError(f"nobody is there on the side {side}")
+            raise LookupError(f"no instance is running on the side {side}")
         return lines[place % len(lines)]
 
     async def _put(self, text: str, *parameters: object) -> None:
