@@ -96,7 +96,7 @@ class Loops:
             self.start("database", self.watched.run, silent=5.0)
 
     async def drain(self, *names: str, seconds: float) -> None:
-        """Let these loops come to their end, which somebody has told them to; not longer than so many seconds."""
+        """Wait for loops that have been asked to end, at most this many seconds."""
         self._draining = True
         ending = [task for task in self._tasks if task.get_name() in names]
         if ending:

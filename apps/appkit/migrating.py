@@ -102,7 +102,7 @@ async def _install(engine: AsyncEngine, scripts: list[str], dialect: str) -> Non
 
 
 async def _install_one(engine: AsyncEngine, ddl: str, dialect: str | None = None) -> None:
-    """An index that is made CONCURRENTLY holds up nobody while it waits, and an end in the middle would leave it invalid."""
+    """An index built CONCURRENTLY blocks no other session while it waits; interrupted in the middle, it would be invalid."""
     if "CONCURRENTLY" in ddl:
         async with engine.connect() as connection:
             alone = await connection.execution_options(isolation_level="AUTOCOMMIT")

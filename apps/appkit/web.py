@@ -217,7 +217,7 @@ async def form_fields(request: Request, most: int = 30) -> dict[str, str]:
 
 
 def number(text: str, otherwise: int = 0) -> int:
-    """A number that somebody has sent: ASCII digits, no more than fit into a column."""
+    """A number from outside: ASCII digits, and small enough for its column."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else otherwise
 
 

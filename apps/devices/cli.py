@@ -45,7 +45,7 @@ def settings() -> Settings:
 
 
 @main.command()
-@click.option("--simulate", type=click.IntRange(1, 2000), help="Run so many simulated nodes beside it.")
+@click.option("--simulate", type=click.IntRange(1, 2000), help="Also run this many simulated nodes.")
 @click.option("--trouble", default="", help="What goes wrong with them: drop=0.1,duplicate=0.2 or `storm`.")
 def serve(simulate: int | None, trouble: str) -> None:
     """Run an instance: API, page, dispatcher, listener, upkeep. Several may run at once."""

@@ -1,5 +1,6 @@
 """What is wrong, with the evidence and what to do about it."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,12 +21,13 @@ from raceproof.ops.verify import verify
 
 async def examine(settings: Settings, output: str, fix: bool) -> int:
     """Print what was found; exit code 6 if there are problems."""
-    findings = [one async for one in _findings(settings, fix)]
-    kit.show(findings, output, ["check", "result", "evidence", "repair"])
-    return kit.PROBLEMS if any(one["result"] == "problem" for one in findings) else kit.OK
+    found = [one async for one in findings(settings, fix)]
+    kit.show(found, output, ["check", "result", "evidence", "repair"])
+    return kit.PROBLEMS if any(one["result"] == "problem" for one in found) else kit.OK
 
 
-async def _findings(settings: Settings, fix: bool) -> Any:
+async def findings(settings: Settings, fix: bool) -> AsyncIterator[dict[str, str]]:
+    """Check after check, as a row of what `doctor` prints."""
     yield await _broker(settings)
     try:
         opened = open_database(settings.database_url, MIGRATIONS, own_tables)

@@ -141,7 +141,7 @@ publish = Delivery(
     stale=PUBLISHING,
     policy="probe",
 )
-"""One try to publish at a time, and an end that nobody knows is a state of its own."""
+"""One try to publish at a time; an unknown outcome is a state of its own, *uncertain*."""
 
 responses = Inbox(table="responses", lease=LEASE, attempts=20, backoff=Backoff(0.2, 30.0))
 """What nodes have said, kept before anything is done about it."""

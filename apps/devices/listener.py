@@ -1,6 +1,6 @@
 """Takes what nodes say: stores a response, acknowledges it to the broker, and only then acts on it.
 
-In any order, twice, late, about commands that nobody knows, or garbage: a response moves a command where the lifecycle
+In any order, twice, late, about unknown commands, or garbage: a response moves a command where the lifecycle
 allows it, and is kept as evidence where it does not. Evidence that a command was executed withdraws its permit, in the
 same transaction, so that it is not sent again (D5).
 """
@@ -50,7 +50,7 @@ MEANS: dict[str, tuple[Move[Status], tuple[str, ...]]] = {
     "TIMEOUT": (Command.timeout, ()),
 }
 """What a status in a response does to its command: the same moves as those of `devices.marks`."""
-REFUSED = {"unknown": "nobody has sent this command", "forged": "another node was asked"}
+REFUSED = {"unknown": "no such command was sent", "forged": "another node was asked"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)

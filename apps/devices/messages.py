@@ -118,14 +118,14 @@ def read_response(body: bytes) -> Response:
     except BadJson as error:
         raise Malformed(str(error)) from None
     if not isinstance(message, dict):
-        raise Malformed("it is no object")
+        raise Malformed("the message must be a JSON object")
     cmd_id, status, ts = message.get("cmd_id"), message.get("status"), message.get("ts")
     if not isinstance(cmd_id, str) or not CMD_ID.match(cmd_id):
-        raise Malformed("cmd_id is no identifier of 1 to 64 letters, digits and _ . : -")
+        raise Malformed("cmd_id must have 1 to 64 letters, digits and _ . : -")
     if status not in RESPONSES:
-        raise Malformed(f"status is none of {', '.join(RESPONSES)}")
+        raise Malformed(f"status must be one of {', '.join(RESPONSES)}")
     if not isinstance(ts, int) or isinstance(ts, bool):
-        raise Malformed("ts is no integer")
+        raise Malformed("ts must be an integer")
     return Response(
         cmd_id,
         status,

@@ -23,7 +23,7 @@ from raceproof import sql
 
 KINDS = ("lwt", "heartbeat", "node_hello", "status")
 MOST_NODES = 100_000
-"""Topics can be made up: no more than so many are remembered between two writes."""
+"""Topics can be made up: how many are remembered between two writes."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Presences:
         last will that comes while we are away waits in our session, and comes as a message of its own.
         """
         if kind not in KINDS:
-            raise Malformed(f"nobody knows what {kind} is")
+            raise Malformed(f"unknown kind of message: {kind}")
         if node not in self._heard and len(self._heard) >= MOST_NODES:
             raise Malformed("too many nodes at once")
         heard = self._heard.setdefault(node, Heard())

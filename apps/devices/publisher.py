@@ -27,7 +27,7 @@ class Publisher:
         return self._client is not None
 
     async def run(self, loop: Loop) -> None:
-        """Stay connected; raises when the connection breaks, for whoever begins this anew."""
+        """Stay connected; raises when the connection breaks, so that the caller starts it again."""
         client = aiomqtt.Client(
             **self._options,
             identifier=self._identifier,

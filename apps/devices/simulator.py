@@ -66,9 +66,7 @@ class Trouble:
         told = dict(part.partition("=")[::2] for part in text.split(",") if part)
         unknown = sorted(set(told) - names)
         if unknown:
-            raise ValueError(
-                f"nobody knows the trouble {', '.join(unknown)}; there is {', '.join(sorted(names))}, storm"
-            )
+            raise ValueError(f"unknown trouble {', '.join(unknown)}; choose from {', '.join(sorted(names))}, storm")
         return replace(cls(), **{name: float(value) for name, value in told.items()})
 
 

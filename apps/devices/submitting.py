@@ -33,7 +33,7 @@ URGENT = ("stop", "emergency_stop")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody wants a node to do."""
+    """A request: what a node is to do."""
 
     node: str
     channel: str

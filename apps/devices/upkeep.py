@@ -1,4 +1,4 @@
-"""By the clock: commands that nobody has answered, commands that have waited too long, and figures."""
+"""By the clock: commands without an answer, commands that have waited too long, and figures."""
 
 from datetime import datetime, timedelta
 from typing import Any

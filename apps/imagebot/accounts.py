@@ -77,7 +77,7 @@ class Accounts:
             await connection.execute(made.on_conflict_do_nothing())
 
     async def ask_topup(self, topup_id: str, user_id: int, amount: int) -> Answer[Any, Any]:
-        """The user says to have paid; every admin is told."""
+        """The user says that the payment was made; every admin gets a message."""
         async with self._database.transaction() as (_, db):
             own = sql("t.user_id = {user}", user=user_id)
             answer = await db.move(TopUp.ask, topup_id, set={"amount": amount}, where=own, by=f"user {user_id}")

@@ -20,7 +20,7 @@ async def talk(url: str, user: int) -> int:
             async with http.get(f"/control/chat/{user}"):
                 pass
         except aiohttp.ClientError:
-            click.echo(f"nobody is at {url}: start `imagebot serve --simulate` first", err=True)
+            click.echo(f"nothing answers at {url}: start `imagebot serve --simulate` first", err=True)
             return kit.UNREACHABLE
         click.echo("Say /start. A number presses that button, an empty line ends.", err=True)
         window = _Window(http, user)

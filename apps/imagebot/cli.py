@@ -312,7 +312,7 @@ def speed(rate: int, seconds: float, database: str, output: str) -> None:
 @click.option("--database", type=click.Choice(["postgres", "sqlite"]), default="postgres", show_default=True)
 @kit.output_option
 def failover(times: int, database: str, output: str) -> None:
-    """From kill -9 of the ACTIVE instance to the next ACTIVE one, so many times."""
+    """From kill -9 of the ACTIVE instance to the next ACTIVE one, measured several times."""
     from imagebot.measure.failover import measure
 
     kit.run(measure(times, database, output))

@@ -101,7 +101,9 @@ class Deliverer:
                 raise
             return Delivered("uncertain")
         if not await self._storage.mark_delivered(job_id, success=True):
-            log.error("[%s] [MARK_LOST] job_id=%s was sent, but the turn was not ours any more", corr, job_id)
+            log.error(
+                "[%s] [MARK_LOST] job_id=%s was sent, but its send permit had passed to another sender", corr, job_id
+            )
             return Delivered("lost")
         log.info("[%s] [MARK_DELIVERED] job_id=%s", corr, job_id)
         return Delivered("sent")
@@ -116,7 +118,7 @@ class Deliverer:
         except ForbiddenAddress as error:
             raise Never(Job.expire, str(error)) from error
         if not await self._storage.begin_sending(job["job_id"]):
-            raise NotSent("the turn was taken over")
+            raise NotSent("another sender has taken over the send permit")
         told = caption(job)
         try:
             send: Any = self._bot.send_video if self._is_video(job) else self._bot.send_photo
@@ -138,7 +140,7 @@ class Deliverer:
         video = self._is_video(job)
         file = BufferedInputFile(picture, f"{job['job_id']}.{'mp4' if video else 'png'}")
         if not await self._storage.begin_sending(job["job_id"]):
-            raise NotSent("the turn was taken over")
+            raise NotSent("another sender has taken over the send permit")
         as_picture: Any = self._bot.send_photo if len(picture) <= PHOTO else self._bot.send_document
         send: Any = self._bot.send_video if video else as_picture
         try:

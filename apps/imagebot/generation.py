@@ -110,7 +110,7 @@ class Generation:
         await self._db.move(Job.lose_sight, claim, set={"error_text": why[:300]}, by=self._by)
 
     async def adopt(self, task_id: str) -> JobRow | None:
-        """A task that nobody knows here: perhaps the one whose creation had an unknown end."""
+        """A task that is not in our tables: perhaps one whose creation had an unknown outcome."""
         task = await self._kie.record_info(task_id)
         job = await self._storage.find(task.job_id) if task.job_id else None
         if job is None or job["job_id"] != task.job_id:
@@ -146,7 +146,7 @@ class Generation:
         return await self.fail(job, why, text="not_made")
 
     async def fail(self, job: JobRow, why: str, text: str = "failed") -> bool:
-        """It will not be made: the money goes back and the user is told, once; False if it has ended otherwise."""
+        """It will not be made: refund and notify the user, once; False if it has ended otherwise."""
         async with self._database.transaction() as (connection, db):
             answer = await db.move(Job.fail, job["job_id"], set={"error_text": why[:300]}, by=self._by)
             if answer.won:

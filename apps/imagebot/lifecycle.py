@@ -1,4 +1,4 @@
-"""What may happen to a picture that somebody orders: the whole machine, in one file.
+"""What may happen to an ordered picture: the whole machine, in one file.
 
 A job is a draft until its user confirms and pays (the money is held). Then its task is created at KIE once, watched until
 there is a result, and the result is sent once. Two steps cannot be repeated safely, because neither side knows an
@@ -73,7 +73,7 @@ class Job(
         to=Status.GENERATING,
         stamp="submitted_at",
         sets="external_task_id",
-        # only where somebody has asked for a task and has not been told that there is none
+        # only where a task was asked for, and no answer said that there is none
         where=[sql("t.creation_state IN ('sending', 'uncertain', 'delivered')")],
     )
     ready = move(Status.GENERATING, to=Status.READY, stamp="ready_at", sets="result_urls")
@@ -132,7 +132,7 @@ class Watched(StrEnum):
 class Watch(Lifecycle[Watched], table="generation_jobs", key="job_id", column="watch", terminal=()):
     """Whether the poller still looks at a job; apart from its status, so that a look is no line in its history."""
 
-    # not if somebody has brought it back meanwhile: a picture that is to be sent again needs its poller
+    # not if it has been brought back in the meantime: a picture that is to be sent again needs its poller
     leave = move(Watched.WATCHED, to=Watched.LEFT, where=[_ENDED_OR_UNCERTAIN])
     resume = move(Watched.LEFT, to=Watched.WATCHED)
 
@@ -202,7 +202,7 @@ updates = Inbox(table="telegram_updates", lease=20.0, attempts=12, backoff=Backo
 callbacks = Inbox(table="kie_callbacks", lease=20.0, attempts=20, backoff=Backoff(0.5, 60.0))
 """What KIE has said. Nothing of it is believed: it only says where to look."""
 notices = Inbox(table="notices", lease=20.0, attempts=30, backoff=Backoff(1.0, 300.0))
-"""What users and admins are told, written in the transaction that it is about; a text may come twice, never not at all."""
+"""Messages to users and admins, written in the transaction they are about; a text is delivered at least once."""
 
 MENU, WORK = "telegram_menu", "telegram"
 """Sources of updates: those that every instance answers, and those that wait for the ACTIVE one."""

@@ -1,4 +1,4 @@
-"""What Prometheus is told, beside the counters of raceproof. Label values come from declarations only."""
+"""Prometheus metrics, beside the counters of raceproof. Label values come from declarations only."""
 
 from functools import cache
 

@@ -11,7 +11,7 @@ CATALOGUE = Path(__file__).parent / "product" / "models.yaml"
 
 
 class Format(BaseModel):
-    """How KIE is told the format: by which field, and what each choice of a user is called there."""
+    """How KIE learns the format: by which field, and the name there of each choice of a user."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

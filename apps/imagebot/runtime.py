@@ -57,7 +57,7 @@ _ANSWERS = tuple(
         SetWebhook,
     )
 )
-"""Kept, because pydantic forgets a generic model that nobody holds, and aiogram would make it anew for each answer."""
+"""Kept, because pydantic forgets a generic model without references, and aiogram would build it again for each answer."""
 
 ALLOWED_UPDATES = ["message", "callback_query"]
 TIDY = 3600.0
@@ -99,7 +99,7 @@ class Runtime:
         }
 
     async def keep_callback(self, arrival: Arrival) -> Received:
-        """What KIE says, kept before it is told 200."""
+        """Store a callback of KIE, then answer 200."""
         received = await self._intake.receive(callbacks, arrival)
         self._workers["callbacks"].wake()
         return received
@@ -115,7 +115,7 @@ class Runtime:
         self._loops.start("deadlines", self._deadlines.run)
 
     async def drain(self) -> None:
-        """Hand over the lead, take nothing more, let what runs come to its end."""
+        """Resign as leader, take nothing more, let running work end."""
         await self.lock.leader.release_lease()
         for worker in self._workers.values():
             worker.stop()

@@ -43,7 +43,7 @@ class Settings(BaseSettings):
     currency: str = Field("RUB", pattern=r"^[A-Z]{3}$")
     welcome: int = Field(0, ge=0, description="what a new user gets, in hundredths")
     uncertain_delivery: Literal["hold", "resend"] = Field(
-        "hold", description="a send that nobody knows the end of: ask first, or send again"
+        "hold", description="a send whose outcome is unknown: ask first, or send again"
     )
 
     delivery_stale: float = Field(300.0, gt=0, description="seconds until a sender counts as gone")

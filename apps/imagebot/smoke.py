@@ -175,7 +175,7 @@ async def s6_once(smoke: Smoke) -> str:
 
 
 async def s7_exception(smoke: Smoke) -> str:
-    """A handler that raises does not stop its user's next update, nor anybody else's; the user is told."""
+    """A handler that raises does not stop its user's next update, nor any other's; the user gets a message."""
     first = next(one for one in smoke.made.instances if one.name == "first")
     await smoke.say("/start", CARL)
     message_id = (await smoke.until(lambda: smoke.button("new", CARL), "the menu"))["message_id"]

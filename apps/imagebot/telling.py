@@ -1,6 +1,6 @@
-"""What users are told because something has happened, as a row in the transaction in which it happened.
+"""Messages to users, each a row written in the transaction that is the reason for it.
 
-A worker sends it afterwards, so that neither a crash nor a Telegram that is away loses it. The same event is told once.
+A worker sends it afterwards, so that neither a crash nor a Telegram that is away loses it. The same event gives one message.
 """
 
 import json

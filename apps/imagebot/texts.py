@@ -1,4 +1,4 @@
-"""What the bot says, in Russian and in English. Nothing here is a format string of somebody else's making."""
+"""What the bot says, in Russian and in English. No format string here comes from outside."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Updates: kept before Telegram is told 200, then worked on, of one user one after the other.
+"""Updates: stored before Telegram gets its 200, then worked on, those of one user one after the other.
 
 The queue is a table, so neither a crash nor SIGTERM loses what was acknowledged, and the same `update_id` is worked on
 once. `CAPACITY` bounds what an instance has taken into memory, not what may wait.
@@ -110,7 +110,7 @@ class UpdateQueueManager:
         return self._workers[source]
 
     async def handle(self, claim: Claim[Any, Any]) -> type[Finished] | None:
-        """One update. What fails is tried again, and set aside in the end; the worker survives it.
+        """One update. What fails is tried again, and dead-lettered in the end; the worker survives it.
 
         The user's next updates wait meanwhile, so only a failure of the network or the database is tried for long.
         """
@@ -123,7 +123,7 @@ class UpdateQueueManager:
             else:
                 await self._dispatcher.feed_update(self._bot, update)
         except ValidationError:
-            log.warning("[%s] [UPDATE_UNREADABLE] it has a shape that nobody here knows", number)
+            log.warning("[%s] [UPDATE_UNREADABLE] unknown shape", number)
         except TelegramRetryAfter as error:
             raise Failure("Telegram: retry later", delay=float(error.retry_after)) from error
         except (TelegramForbiddenError, TelegramBadRequest) as error:
@@ -141,7 +141,7 @@ class UpdateQueueManager:
         return None
 
     async def _give_up(self, claim: Claim[Any, Any]) -> None:
-        """Set an update aside and tell its user, in one transaction; `doctor` shows it, and it can be revived."""
+        """Dead-letter an update and tell its user, in one transaction; `doctor` shows it, and it can be revived."""
         async with self._database.transaction() as (_, db):
             gone = await db.move(GIVE_UP, claim, by=self._by)
             user = user_of(json.loads(claim.row["body"]))

@@ -2,7 +2,7 @@
 
 Two of the stages have no status there. A description is wanted where enrichment is completed and the podcast has none; a
 match, where vetting is completed, the score is high enough and none was made. Their claims are texts in the error
-columns, and rows stay at their status. Attempts and rests are in `stage_attempts` beside the table, counted by
+columns, and rows stay at their status. Attempts and backoff are in `stage_attempts` beside the table, counted by
 `attempts.py` before anything is paid. The note's own code may work on the same rows: whatever it holds or has in progress
 is left alone.
 """

@@ -59,7 +59,7 @@ class Ai(Protocol):
 
 
 class BuiltIn:
-    """Needs nobody, costs nothing, and says the same every time."""
+    """Works offline, costs nothing, and says the same every time."""
 
     name = "built in"
 
@@ -174,7 +174,7 @@ class OpenAiCompatible:
             try:
                 await asyncio.sleep(call.wait)
                 if not await slot.lasts(self._settings.ai_timeout):
-                    raise Busy("this process stood still, and another has its turn by now")
+                    raise Busy("this process was frozen, and another has its slot in the meantime")
                 is_sent = True
                 body = await self._chat.send(request, intent)
             except BaseException as error:

@@ -1,4 +1,4 @@
-"""Attempts and rests of an adopted table, beside it.
+"""Attempts and backoff of an adopted table, beside it.
 
 An attempt is counted when the work on a row begins, before anything is paid, in one transaction that its lock decides: a
 worker that dies has had its attempt, and one that waited for its turn has not. The podcast's stages count for the
@@ -25,7 +25,7 @@ def subject_of(stage: Stage, work: Work) -> int:
 
 
 async def begin(database: Database, stage: Stage, work: Work) -> int | None:
-    """Count an attempt and show that the row is in work; None if its lock is another's by now."""
+    """Count an attempt and show that the row is in work; None if another holds its lock in the meantime."""
     async with database.transaction() as (connection, _):
         mine = update(discoveries).where(discoveries.c.id == work.key, discoveries.c[stage.error] == str(work.fence))
         # the note's monitoring, and its cleanup, go by this time
@@ -54,7 +54,7 @@ async def rest(
     delay: float | None,
     counted: bool,
 ) -> int:
-    """Put it back to rest; without being `counted` it has its attempt back. How many it has had."""
+    """Put it back to back off; without being `counted` it has its attempt back. How many it has had."""
     asked = select(stage_attempts.c.attempts).where(_of(stage, work))
     number = (await connection.execute(asked)).scalar_one_or_none() or 0
     number = number if counted else max(0, number - 1)

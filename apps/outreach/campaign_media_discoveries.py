@@ -1,7 +1,7 @@
 """The note's functions: acquire work, release it, clean up what was left behind. The same in both forms of a claim.
 
 A lock belongs to whoever acquired it: `release_ai_description_lock` takes what `acquire_…` gave and is refused (`Lost`) when
-somebody else has the row by now. Nothing depends on the cleanup: a stale lock is taken over by the next acquire.
+another worker has the row in the meantime. Nothing depends on the cleanup: a stale lock is taken over by the next acquire.
 `use(…)` says on which database; every function is one call of raceproof.
 """
 
@@ -33,17 +33,17 @@ def use(database: Database, claiming: Claiming) -> None:
 
 
 async def acquire_ai_description_work_batch(limit: int = BATCH) -> list[Work]:
-    """Up to so many discoveries whose podcast wants a description, each for this caller alone."""
+    """Up to this many discoveries whose podcast wants a description, each for this caller alone."""
     return await _acquire(_stage("ai_description"), limit)
 
 
 async def acquire_vetting_work_batch(limit: int = BATCH) -> list[Work]:
-    """Up to so many discoveries that are described and not vetted, each for this caller alone."""
+    """Up to this many discoveries that are described and not vetted, each for this caller alone."""
     return await _acquire(_stage("vetting"), limit)
 
 
 async def release_ai_description_lock(work: Work, error: str | None = None) -> Any:
-    """Give a row back: untouched, or with an error, after which it rests. The answer is `Lost` if the row is not ours."""
+    """Give a row back: untouched, or with an error, then it backs off. The answer is `Lost` if the row is not ours."""
     database, claiming = _used.get()
     return await put_back(database, claiming, _stage("ai_description"), work, error)
 
@@ -66,7 +66,7 @@ async def cleanup_stale_locks(stage: Stage, stale_minutes: float | None = None) 
     left_behind = sql(f"({in_work}t.{stage.error} LIKE 'PROCESSING:{stage.kind}:%')")
     freed = 0
     while found := await database.store.claim(claim, 500, by="cleanup", where=left_behind):
-        # only what nobody holds can be claimed, and what is released is as it was, without the lock
+        # only what is not held can be claimed, and what is released is as it was, without the lock
         async with database.transaction() as (connection, store):
             told = await store.release(found)
             keys = [one.key for one in told if one.won]

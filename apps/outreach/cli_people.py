@@ -36,7 +36,7 @@ def campaigns(name: str | None, keywords: tuple[str, ...], ideal: str, language:
                 click.echo("a campaign needs --keyword and --ideal: without them nothing can be vetted", err=True)
                 return kit.USAGE
             if language and base(language) is None:
-                click.echo(f"{language!r} is no language: write a tag such as en, fr or pt-BR", err=True)
+                click.echo(f"unknown language {language!r}: write a tag such as en, fr or pt-BR", err=True)
                 return kit.USAGE
             await add_campaign(service.database, name, keywords, ideal, language)
         rows = await reading.all_campaigns(service.database)
@@ -91,7 +91,7 @@ def podcasts(after: int, limit: int, output: str) -> None:
 
 @click.command()
 @click.option("--campaign", type=int)
-@click.option("--failed", is_flag=True, help="Only those that a stage has set aside.")
+@click.option("--failed", is_flag=True, help="Only those that a stage has dead-lettered.")
 @click.option("--after", default=0, help="Begin after this id.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200))
 @kit.output_option
@@ -177,9 +177,9 @@ def _switching(name: str, pause: bool, meaning: str) -> click.Command:
 @click.command()
 @stage_argument
 @click.argument("discoveries", type=int, nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All that the stage has set aside.")
+@click.option("--all", "everything", is_flag=True, help="All dead letters of the stage.")
 def retry(stage: str, discoveries: tuple[int, ...], everything: bool) -> None:
-    """Try rows again that a stage has set aside: with all their attempts, and with the same podcast's other discoveries."""
+    """Retry dead-lettered rows of a stage, with all their attempts, and with the other discoveries of the same podcast."""
     if bool(discoveries) == everything:
         raise click.UsageError("name discoveries by their ids, or say --all")
 

@@ -150,7 +150,7 @@ def speed(rows: int, output: str) -> None:
 @click.option("--fix", is_flag=True, help="Free what can be freed without a question.")
 @kit.output_option
 def doctor(fix: bool, output: str) -> None:
-    """Look for what is wrong: schema, guards, stuck locks, rows that were set aside, stages that are paused."""
+    """Look for what is wrong: schema, guards, stuck locks, dead-lettered rows, paused stages."""
     from outreach.doctor import examine
 
     async def body(service: Service) -> int:

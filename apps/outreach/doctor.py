@@ -52,7 +52,7 @@ async def _findings(service: Service, fix: bool) -> AsyncIterator[dict[str, str]
         for stage in STAGES.values():
             failed = select(func.count()).where(discovery_stages.c[stage.status] == "failed")
             number = (await connection.execute(failed)).scalar_one()
-            check = f"set aside by {stage.name}"
+            check = f"dead-lettered by {stage.name}"
             repair = f"outreach discoveries --failed, then outreach retry {stage.name} ID… or --all"
             yield _problem(check, str(number), repair) if number else _fine(check, "none")
     for one in (await overview(service.database))["stages"]:

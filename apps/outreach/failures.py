@@ -1,15 +1,15 @@
 """Why the work on a row did not come to its end: whose fault it is decides what becomes of the row.
 
-Nothing was wrong with the row (`NotNow`): it is put back untried. The row cannot be done (`Hopeless`): it is set aside at
-once, because trying again costs money and changes nothing. Any other exception is the row's own failure: it is counted,
-the row rests, and after its last attempt it is set aside.
+Nothing was wrong with the row (`NotNow`): it is put back untried. The row cannot be done (`Hopeless`): it is dead-lettered
+at once, because trying again costs money and changes nothing. Any other exception is the row's own failure: it is counted,
+the row backs off, and after its last attempt it is dead-lettered.
 """
 
 LONGEST_REASON = 300
 
 
 class NotNow(Exception):
-    """Put the row back, untried, to rest for `delay` seconds."""
+    """Put the row back, untried, to back off for `delay` seconds."""
 
     def __init__(self, why: str, delay: float = 0.0) -> None:
         super().__init__(why)
@@ -25,7 +25,7 @@ class ProviderFailed(NotNow):
 
 
 class Busy(NotNow):
-    """Others have all turns, or the same question is being answered for somebody else."""
+    """All slots are taken, or the same question is being answered for another row."""
 
 
 class Hopeless(Exception):

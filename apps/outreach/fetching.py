@@ -74,7 +74,7 @@ class Fetcher:
             parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            raise NotFetched("it is no address") from None
+            raise NotFetched("it is not a URL") from None
         host = parts.hostname or ""
         if f"{host}:{port}" in self._allowed and parts.scheme == "http":
             return httpx.URL(url), f"{host}:{port}"

@@ -25,7 +25,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claiming:
-    """How rows are claimed: in which form and table, for how long, and how long a row rests after its first failure."""
+    """How rows are claimed: in which form and table, for how long, and how long a row backs off after its first failure."""
 
     form: Form = Form.COLUMNS
     dialect: str = "sqlite"
@@ -52,7 +52,7 @@ class Claiming:
         return ATTEMPTS
 
     def of(self, stage: Stage, rested: bool = True) -> Claimable[Any]:
-        """What to claim, for a worker or for a call; for a cleanup also what rests or has had its attempts."""
+        """What to claim, for a worker or for a call; for a cleanup also what backs off or has had its attempts."""
         found = stage.marker if self.form is Form.MARKER else stage.columns
         return replace(
             found,

@@ -24,7 +24,7 @@ ATTEMPTS = 5
 BATCH = 20
 """Rows that are acquired together."""
 REST = Backoff(30.0, 3600.0)
-"""How long a row rests after a failure, unless settings say otherwise: twice as long each time."""
+"""How long a row backs off after a failure, unless settings say otherwise: twice as long each time."""
 
 
 class Progress(StrEnum):

@@ -1,7 +1,7 @@
 """The task manager: a worker for each stage, with the note's limits for the work itself.
 
-At most so many workers of a kind over all processes, so many rows at once in each, so much time for a row and for all that
-was acquired together. Whatever happens to the work, its row is finished, put back, or set aside; `failures` says which.
+Limits workers of a kind over all processes, rows at once in each, and the time for a row and for all that
+was acquired together. Whatever happens to the work, its row is finished, put back, or dead-lettered; `failures` says which.
 """
 
 import asyncio
@@ -111,13 +111,13 @@ class Manager:
         if self._claiming.adopted:
             begun = await attempts.begin(self._database, stage, work)
             if begun is None:
-                return self._ended(stage, work, number, "another has it by now", "lost")
+                return self._ended(stage, work, number, "another worker has it in the meantime", "lost")
             number = begun
         try:
             async with asyncio.timeout(self._settings.item_timeout) as limit:
                 result = await self._working.run(stage, work)
         except NotNow as error:
-            # a provider's failure is told where the row is looked at; a turn that did not come is nothing to tell
+            # a provider's failure is shown with the row; a slot that did not come free is not worth a line
             said = str(error) if isinstance(error, ProviderFailed) else None
             return await self._put_back(stage, work, number, said, delay=error.delay, counted=False)
         except Hopeless as error:

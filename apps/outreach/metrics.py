@@ -1,4 +1,4 @@
-"""What Prometheus is told, beside the counters of raceproof. Label values come from declarations only."""
+"""Prometheus metrics, beside the counters of raceproof. Label values come from declarations only."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -26,7 +26,7 @@ class Metrics:
             registry=self.registry,
         )
         self.active = Gauge(
-            "outreach_active_processing", "Rows that somebody works on.", ["stage"], registry=self.registry
+            "outreach_active_processing", "Rows that are being worked on.", ["stage"], registry=self.registry
         )
         self.stuck = Gauge(
             "outreach_stuck_locks",

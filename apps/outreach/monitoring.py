@@ -37,7 +37,7 @@ class Lock:
 
 
 async def active_processing(database: Database, claiming: Claiming) -> list[Lock]:
-    """Rows that somebody works on now."""
+    """Rows that are being worked on now."""
     return [one for one in await locks(database, claiming) if not one.why]
 
 

@@ -26,7 +26,7 @@ Write = Callable[[AsyncConnection, AsyncStore], Awaitable[dict[str, Any] | None]
 
 
 class _LostRow(Exception):
-    """Rolls back what was written for a row that is somebody else's by now."""
+    """Rolls back what was written for a row that another worker has in the meantime."""
 
 
 async def finish(database: Database, claiming: Claiming, stage: Stage, work: Work, write: Write) -> Any:
@@ -63,9 +63,9 @@ async def put_back(
     delay: float | None = None,
     counted: bool = True,
 ) -> Any:
-    """Give a row back: untouched without an error; otherwise it rests, and is set aside after its last attempt.
+    """Give a row back: untouched without an error; otherwise it backs off, and is dead-lettered after its last attempt.
 
-    If it is not `counted`, nothing was wrong with the row: it rests, and has lost no attempt.
+    If it is not `counted`, nothing was wrong with the row: it backs off, and has lost no attempt.
     """
     text = None if error is None else storable(error)
     counted = counted and text is not None

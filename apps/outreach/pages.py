@@ -21,7 +21,7 @@ LARGEST = 2**62
 
 
 def pages(service: Service, folder: Path) -> APIRouter:
-    """Pages, each at a URL of its own; parts of them are fetched anew when something has changed."""
+    """Pages, each at a URL of its own; parts of them are fetched again when something has changed."""
     routes = APIRouter(include_in_schema=False)
     rendered = templates(folder)
     database = service.database

@@ -35,7 +35,7 @@ class Resumed:
 
 
 async def decide(database: Database, task: int, approve: bool, by: str, because: str) -> Answer[Any, Any]:
-    """One decision for a match; the second person is told who was first."""
+    """One decision for a match; the second person learns who was first."""
     move = Review.approve if approve else Review.reject
     told = {"decided_by": by, "decided_because": because}
     async with database.transaction() as (connection, store):
@@ -65,9 +65,9 @@ async def switch(database: Database, stage: str, pause: bool, by: str, reason: s
 async def try_again(
     database: Database, claiming: Claiming, stage_name: str, keys: list[int] | None
 ) -> list[Answer[Any, Any]]:
-    """Rows that were set aside have their attempts once more, and are asked about again; their errors stay.
+    """Give dead-lettered rows all their attempts again, and ask about them again; their errors stay.
 
-    Without keys all that the stage has set aside. Where the work is the podcast's, its other discoveries come along.
+    Without keys all dead letters of the stage. Where the work is the podcast's, its other discoveries come along.
     """
     stage = claiming.stages[stage_name]
     async with database.transaction() as (connection, store):
@@ -99,7 +99,7 @@ async def _try_again_beside(
 
 
 async def _with_siblings(connection: AsyncConnection, stage: Stage, keys: list[int]) -> list[int]:
-    """And the discoveries of the same podcasts that the stage has set aside along with them."""
+    """And the discoveries of the same podcasts that the stage has dead-lettered with them."""
     podcasts = select(discoveries.c.media_id).where(discoveries.c.id.in_(keys))
     failed = discovery_stages.c[stage.status] == "failed"
     asked = select(discovery_stages.c.id).where(discovery_stages.c.media_id.in_(podcasts), failed)

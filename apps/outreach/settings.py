@@ -45,7 +45,7 @@ class Settings(BaseSettings):
         STALE, gt=0, description="seconds after which a marker counts as left behind; kept in the database"
     )
     lease: float = Field(LEASE, gt=0, description="seconds of a claim in columns, renewed while it is worked on")
-    rest: float = Field(30.0, ge=0, description="seconds that a row rests after its first failure")
+    rest: float = Field(30.0, ge=0, description="seconds that a row backs off after its first failure")
 
     ai_url: str = Field("", description="an OpenAI-compatible API, https://…/v1; built in if empty")
     ai_key: SecretText | None = None
@@ -72,7 +72,7 @@ class Settings(BaseSettings):
         if unknown := set(self.limits) - set(STAGES):
             raise ValueError(f"limits: no stage {', '.join(sorted(unknown))}; there are {', '.join(STAGES)}")
         if any(limit < 1 for limit in self.limits.values()):
-            raise ValueError("limits: a stage that nobody may work on is paused, not limited to 0")
+            raise ValueError("limits must be at least 1: to stop a stage, pause it")
         if self.form is Form.MARKER and (why := self.too_short(self.stale)):
             raise ValueError(why)
         if self.ai_url:

@@ -1,4 +1,4 @@
-"""At most so many AI calls at once over all processes: each has one of the leases `ai/0`, `ai/1`, … while it is made.
+"""Limits the AI calls of all processes at one time: each call holds one of the leases `ai/0`, `ai/1`, …
 
 A slot lasts longer than a call may take, so that a caller which has died or is frozen has no call under way when its slot is
 given to another. A caller that was frozen before it sent anything looks at its slot once more and sends nothing.
@@ -25,33 +25,33 @@ QUICK, SLOW = 0.02, 0.5
 class Slot:
     """The right to make one call."""
 
-    def __init__(self, store: AsyncStore, leading: LeaseGranted, seconds: float) -> None:
+    def __init__(self, store: AsyncStore, held: LeaseGranted, seconds: float) -> None:
         self._store = store
-        self._leading = leading
+        self._held = held
         self._seconds = seconds
 
     async def lasts(self, seconds: float) -> bool:
         """Whether it is ours for so long from now, by the local clock; renewed if it has to be."""
-        if self._leading.deadline - time.monotonic() < seconds:
-            answer = await self._store.renew_lease(self._leading)
+        if self._held.deadline - time.monotonic() < seconds:
+            answer = await self._store.renew_lease(self._held)
             if not isinstance(answer, LeaseGranted):
                 return False
-            self._leading = answer
-        return self._leading.deadline - time.monotonic() >= seconds
+            self._held = answer
+        return self._held.deadline - time.monotonic() >= seconds
 
     async def free(self) -> None:
-        await self._store.release_lease(self._leading)
+        await self._store.release_lease(self._held)
 
 
 class Slots:
     """The slots of all processes, as this one takes them."""
 
-    def __init__(self, store: AsyncStore, most: int, seconds: float, by: str) -> None:
+    def __init__(self, store: AsyncStore, limit: int, seconds: float, by: str) -> None:
         self._store = store
-        self._leases = [Lease(f"ai/{number}", seconds) for number in range(most)]
+        self._leases = [Lease(f"ai/{number}", seconds) for number in range(limit)]
         self._seconds = seconds
         self._by = by
-        self._here = asyncio.Semaphore(most)
+        self._here = asyncio.Semaphore(limit)
         self._asking = asyncio.Lock()
         self._freed = asyncio.Event()
         self._ending: set[asyncio.Task[None]] = set()
@@ -68,7 +68,7 @@ class Slots:
                     self._here.release()
                     raise
         except TimeoutError:
-            raise Busy(f"no turn for an AI call within {patience:g} s", delay=1.0) from None
+            raise Busy(f"no slot for an AI call within {patience:g} s", delay=1.0) from None
         try:
             yield slot
         finally:
@@ -103,7 +103,7 @@ class Slots:
         return None
 
     def _give_back(self, asked: "asyncio.Future[Any]") -> None:
-        """A slot that was given when nobody waited for it any more."""
+        """Free a slot that was granted after its caller had gone."""
         if not asked.cancelled() and asked.exception() is None and isinstance(asked.result(), LeaseGranted):
             self._start(Slot(self._store, asked.result(), self._seconds))
 
@@ -117,5 +117,8 @@ class Slots:
         try:
             await slot.free()
         except Exception as error:
-            log.warning("a slot for AI calls is free after its time only: %s", type(error).__name__)
+            log.warning(
+                "a slot for AI calls was not released, its lease has to end: %s",
+                type(error).__name__,
+            )
         self._freed.set()

@@ -94,7 +94,7 @@ class PowerCuts:
 
 
 async def claimable(database: Database, claiming: Claiming, held: Collection[Held]) -> set[Held]:
-    """Which of these rows a claim of either form would take or set aside now; the claims are rolled back."""
+    """Which of these rows a claim of either form would take or dead-letter now; the claims are rolled back."""
     forms = [Form.MARKER] + [Form.COLUMNS] * (claiming.form is Form.COLUMNS)
     found: set[Held] = set()
     for form in forms:

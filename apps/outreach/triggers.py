@@ -15,7 +15,7 @@ def keeping(dialect: str) -> Iterator[str]:
 
 
 def passing_over(dialect: str, stale: float) -> Iterator[str]:
-    """A row that is held by columns gets no marker, and one that is held in either form is not set aside in the other."""
+    """A row held by columns gets no marker, and one that is held in either form is not dead-lettered in the other."""
     for text in _filled(dialect, "pass_over"):
         yield text.replace("{stale}", f"{stale:g}")
 

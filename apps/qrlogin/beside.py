@@ -34,10 +34,10 @@ class Beside(Protocol):
         """Write something, as this instance; raises if the store takes no writes, though it may answer."""
 
     async def announce(self, session_id: SessionId, delay: float = 0.0) -> None:
-        """Let ingest find this attempt, from so many seconds on."""
+        """Let ingest find this attempt, in this many seconds."""
 
     async def waiting(self, limit: int) -> list[SessionId]:
-        """Attempts that somebody should look at: nobody does, or has for too long."""
+        """Attempts that ingest should look at: no process does, or none has for too long."""
 
     async def postpone(self, session_ids: Iterable[SessionId], seconds: float) -> None:
         """These are looked after for so long."""
@@ -64,7 +64,7 @@ class Beside(Protocol):
         """What the holder with this fence shows."""
 
     async def put_password(self, session_id: SessionId, sealed: str, seconds: float) -> None:
-        """Hand a password over; an earlier one that nobody took is gone."""
+        """Hand a password over; an earlier one that was not taken is gone."""
 
     async def take_password(self, session_id: SessionId) -> str | None:
         """The password that was handed over, for one taker."""

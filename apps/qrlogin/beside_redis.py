@@ -1,7 +1,7 @@
 """What lies beside the attempts on Redis and Valkey; every key has a time to live, and no command looks at all keys.
 
 Attempts are found in the index that raceproof keeps for the claim. On a cluster it keeps none: there it is kept here, under
-the same name. The index only proposes: attempts that have ended, or are gone, leave it when somebody looks at them.
+the same name. The index only proposes: attempts that have ended, or are gone, leave it when they are looked at.
 """
 
 import math
@@ -60,7 +60,7 @@ class BesideRedis:
         for member in found:
             try:
                 listed.append(SessionId.parsed(member.decode()))
-            except (BadSessionId, UnicodeDecodeError):  # somebody else has written here
+            except (BadSessionId, UnicodeDecodeError):  # written by another program
                 await self.client.zrem(INDEX, member)
         return listed
 

@@ -27,7 +27,7 @@ async def check_writes(database: Database, by: str) -> None:
 
 
 class BesideDatabase:
-    """Attempts are found by the index of open ones, so nobody has to announce them."""
+    """Attempts are found by the index of open ones, so they need not be announced."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -64,7 +64,7 @@ def _issues(known: Known, now: float, user_id: str) -> Any:
         if age > int(row.get("ttl_seconds") or 0) + LOST_AFTER:
             yield _found(f"{name} is open ({status}) after its time", INGEST)
         elif (until is None and age > LOST_AFTER) or (until is not None and now - until > LOST_AFTER):
-            yield _found(f"nobody looks after {name} ({status})", INGEST)
+            yield _found(f"no ingest process has {name} ({status})", INGEST)
 
 
 def _warnings(known: Known, user_id: str) -> Any:

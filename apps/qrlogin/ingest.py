@@ -1,4 +1,4 @@
-"""The ingest worker: takes attempts that nobody looks after, and brings each to its end, many at once."""
+"""The ingest worker: takes attempts that no process holds, and brings each to its end, many at once."""
 
 import asyncio
 import contextlib
@@ -147,7 +147,7 @@ class Ingest:
             active = await self._places.active(session_id.user_id)
             login.still_wanted()
             if active is not None and active["session_id"] != str(session_id):
-                # open, and not the active one: somebody has written past the library
+                # open, and not the active one: it was written without the library
                 await self._places.of(session_id.user_id).move(
                     Attempt.fail, login.claim, set={"reason": "not_active"}, by=self._by
                 )

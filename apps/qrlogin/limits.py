@@ -1,4 +1,4 @@
-"""How often something may be done: so many times in a minute for each name, in this process."""
+"""How often something may be done in a minute for each name, in this process."""
 
 import time
 from collections import OrderedDict

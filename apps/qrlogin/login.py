@@ -1,7 +1,7 @@
 """One login, from the claim of its attempt to its end.
 
 Every write names the claim, so one who was replaced, or whose attempt has ended, writes nothing more; it then logs its
-client out again, so that no login is left at Telegram that nobody has saved.
+client out again, so that no login is left at Telegram unsaved.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ UNREACHABLE = 60.0
 
 
 class Ended(Exception):
-    """The attempt is no longer ours to write: it has ended, or somebody else has it (`lost`)."""
+    """The attempt is no longer ours to write: it has ended, or another process holds it (`lost`)."""
 
     def __init__(self, why: str, lost: bool = False) -> None:
         super().__init__(why)
@@ -244,7 +244,7 @@ class Login:
             while True:
                 if self._left <= 0:
                     await self._fail("password_timeout")
-                    raise Ended("nobody gave a password in time")
+                    raise Ended("no password was given in time")
                 sealed = await self._patiently(lambda: self._places.beside.take_password(self.session_id))
                 if sealed is not None:
                     break
@@ -286,7 +286,7 @@ class Login:
             raise
 
     async def _take_back(self) -> None:
-        """The attempt has ended before its session was saved, so nobody will save it."""
+        """The attempt has ended before its session was saved, so it will not be saved."""
         self._handed_on = False
         await self._patiently(lambda: self._places.saving.drop(self.session_id))
 

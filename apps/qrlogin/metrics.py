@@ -1,4 +1,4 @@
-"""What Prometheus is told, beside the counters of raceproof. Label values come from declarations only, and never a user."""
+"""Prometheus metrics, beside the counters of raceproof. Label values come from declarations only, and never a user."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 

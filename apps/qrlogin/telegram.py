@@ -47,7 +47,7 @@ class ClientMaker(Protocol):
 
 
 async def answered(call: Awaitable[T], seconds: float) -> T:
-    """What Telegram answers, within so many seconds and never more than ANSWER_SECONDS; else `Silent`."""
+    """What Telegram answers, within this many seconds and never more than ANSWER_SECONDS; else `Silent`."""
     try:
         async with asyncio.timeout(max(0.0, min(seconds, ANSWER_SECONDS))):
             return await call

@@ -1,4 +1,4 @@
--- The attempts that somebody should look at now, the longest waiting first.
+-- The attempts that ingest should look at now, the longest waiting first.
 -- KEYS 1 the index · ARGV 1 how many at most · 2 the time to live of the index
 local time = redis.call('TIME')
 local now = string.format('%.6f', time[1] + time[2] / 1000000)

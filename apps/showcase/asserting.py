@@ -118,7 +118,7 @@ def _words(score: Score) -> str:
 
 
 async def _application(showcase: "Showcase", app: Any, ready: bool) -> Row:
-    """Nothing that must not be, all instances healthy, and nobody ended by himself."""
+    """No violation, all instances healthy, and none that ended by itself."""
     if not app.ready:
         return _row(app.name, raceproof="did not start", holds=False, detail=app.failed)
     problems = [*(await app.violations()), *(f"ended by itself: {one}" for one in app.died)]

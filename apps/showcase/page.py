@@ -61,7 +61,7 @@ def _looking(showcase: "Showcase", token: str) -> APIRouter:
 
     @pages.get("/parts/{name}")
     async def part(name: str) -> Response:
-        """A part of the page, anew."""
+        """A part of the page, rendered again."""
         if name not in PARTS:
             raise HTTPException(404, "there is no such part")
         return await render(f"{name}.html")
@@ -132,9 +132,9 @@ def _changing(showcase: "Showcase", token: str) -> APIRouter:
         check_origin(request)
         told = request.headers.get("x-token") or (await form_fields(request)).get("token", "")
         if not secrets.compare_digest(told.encode(), token.encode()):
-            raise HTTPException(403, "the token of the page is missing, or of another run: load the page anew")
+            raise HTTPException(403, "the token of the page is missing, or from another run: reload the page")
         if name not in TROUBLES:
-            raise HTTPException(404, f"there is no trouble {name}; there are {', '.join(TROUBLES)}")
+            raise HTTPException(404, f"unknown trouble {name}; choose from {', '.join(TROUBLES)}")
         if showcase.troubles.press(name) is None:
             raise HTTPException(429, "enough trouble waits already")
         return RedirectResponse("../#trouble", 303)

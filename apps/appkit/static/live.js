@@ -1,4 +1,4 @@
-// Parts of a page that say where they come from are fetched anew when something has changed.
+// Parts of a page that say where they come from are fetched again when something has changed.
 "use strict";
 const parts = document.querySelectorAll("[data-live]");
 const changes = document.body.dataset.changes;

@@ -57,7 +57,7 @@ CREATE TABLE doubts (
     since  {moment} NOT NULL
 );
 
--- What was refused: malformed, forged, or about commands that nobody knows.
+-- What was refused: malformed, forged, or about unknown commands.
 CREATE TABLE refused_responses (
     number {identity},
     topic  text NOT NULL,

@@ -8,7 +8,7 @@ from imagebot.handlers.middleware import AnswerAtOnce, KnownUser
 
 
 def dispatcher(context: Context) -> Dispatcher:
-    """All routers; what nobody understands ends in the menu."""
+    """All routers; what no handler understands ends in the menu."""
     made = Dispatcher(disable_fsm=True, name="imagebot")
     made["context"] = context
     made.callback_query.outer_middleware(AnswerAtOnce())

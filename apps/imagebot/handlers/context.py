@@ -60,5 +60,5 @@ def told(query: CallbackQuery, parts: int) -> list[str]:
 
 
 def number(text: str) -> int | None:
-    """A number that somebody has written; None if it is none. `isdigit` would let ² through."""
+    """The number that a user wrote; None if it is not one. `isdigit` would let ² through."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None

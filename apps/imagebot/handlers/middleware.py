@@ -24,7 +24,7 @@ class AnswerAtOnce(BaseMiddleware):
 
 
 class KnownUser(BaseMiddleware):
-    """Tells handlers who speaks. What comes from no user, or from a group, is for nobody here."""
+    """Tells handlers who speaks. Ignores what comes from no user, or from a group."""
 
     def __init__(self, context: Context) -> None:
         self._accounts = context.database.accounts

@@ -26,7 +26,7 @@ async def topup(event: Event, context: Context, speaker: Speaker) -> None:
 
 
 async def ask(event: CallbackQuery, context: Context, speaker: Speaker) -> None:
-    """So much; the admins are told."""
+    """The amount is chosen; the admins get a message."""
     topup_id, chosen = told(event, 2)
     amount = number(chosen)
     if amount is None or amount not in AMOUNTS:

@@ -1,1 +1,1 @@
-"""Figures: what is told in the README was printed by these."""
+"""Measurements: they printed the figures in the README."""

@@ -1,4 +1,4 @@
-"""Failover: how long nobody is ACTIVE after the ACTIVE instance was killed."""
+"""Failover: how long no instance is ACTIVE after the ACTIVE one was killed."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from imagebot.warm import WarmInstance
 
 
 async def measure(times: int, database: str, output: str) -> int:
-    """Kill the ACTIVE one so many times, and wait for the other."""
+    """Kill the ACTIVE one this many times, and wait for the other."""
     report = Report("imagebot failover")
     async with ground(database) as made:
         await made.simulate("--size", "8")
@@ -28,7 +28,7 @@ async def measure(times: int, database: str, output: str) -> int:
         report.counts["seconds to the next ACTIVE, median / worst"] = (
             f"{percentile(seconds, 0.5):.2f} / {max(seconds):.2f}"
         )
-        report.check("somebody was ACTIVE again every time", len(seconds) == times)
+        report.check("another was ACTIVE every time", len(seconds) == times)
     return report.show(output)
 
 
@@ -53,4 +53,4 @@ async def _active(made: Ground, ports: dict[str, int]) -> str:
             if told and told["mode"] == "ACTIVE":
                 return name
         await asyncio.sleep(0.02)
-    raise RuntimeError("nobody becomes ACTIVE")
+    raise RuntimeError("no instance becomes ACTIVE")

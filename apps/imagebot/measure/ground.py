@@ -110,7 +110,7 @@ class Ground:
         return made
 
     async def reached(self, url: str, process: WarmInstance, seconds: float = 60.0) -> None:
-        """Wait until somebody answers there with 200."""
+        """Wait until it answers with 200."""
 
         async def answers() -> bool:
             return (await self.get(url)) is not None

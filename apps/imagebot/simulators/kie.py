@@ -52,7 +52,7 @@ class KieSimulator:
         self.refusals: list[tuple[int, str]] = []
         """Answers to the next requests of the bot, instead of doing anything; the last one stays."""
         self.looks = 0
-        """How often somebody has asked about a task."""
+        """How often a task was asked about."""
         self.gate = asyncio.Event()
         """While it is closed, no task ends."""
         self.gate.set()
@@ -219,7 +219,7 @@ def _answer(code: int, message: str, data: dict[str, Any] | None = None) -> web.
 
 
 async def _vanish(request: web.Request) -> web.StreamResponse:
-    """It was done, and nobody hears of it."""
+    """The task is done, but no callback is sent."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)

@@ -1,4 +1,4 @@
-"""Users that nobody is: they greet, ask for pictures, confirm, press twice and look at their balance, many at once."""
+"""Simulated users: they greet, ask for pictures, confirm, press twice and look at their balance, many at once."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ PATIENCE = 45.0
 
 
 class Robots:
-    """So many users with so many updates, of which so many order a picture; a user speaks again when it was answered."""
+    """How many users, updates and orders there are; a user speaks again after an answer."""
 
     def __init__(
         self,

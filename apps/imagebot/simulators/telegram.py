@@ -55,7 +55,7 @@ class TelegramSimulator:
         self.webhook = ""
         self.secret = ""
         self.version = 0
-        """Grows with every change that somebody may want to see."""
+        """Grows with every visible change."""
         self.accepted: set[int] = set()
         self.listeners: list[Listener] = []
         self.calls: dict[str, int] = {}

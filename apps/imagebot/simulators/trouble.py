@@ -33,7 +33,7 @@ class Trouble:
         for part in filter(None, (one.strip() for one in text.split(","))):
             name, _, share = part.partition("=")
             if name not in known:
-                raise ValueError(f"{name!r} is no trouble; there are {', '.join(sorted(known))}")
+                raise ValueError(f"unknown trouble {name!r}; choose from {', '.join(sorted(known))}")
             told[name] = float(share or 1)
             if not 0 <= told[name] <= 1:
                 raise ValueError(f"{name} is a share between 0 and 1")

@@ -2,7 +2,7 @@
 
 -- name: keep
 -- A text that is replaced is kept; when a marker goes without an end, the last error comes back in its place; a row that
--- was set aside says why.
+-- was dead-lettered says why.
 CREATE OR REPLACE FUNCTION outreach_keep_{stage}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF (OLD.{error} LIKE 'PROCESSING:{kind}:%' AND NEW.{error} IS NULL AND NEW.{status} <> 'completed')
@@ -40,8 +40,8 @@ CREATE OR REPLACE TRIGGER outreach_keep_{stage} BEFORE UPDATE ON campaign_media_
     FOR EACH ROW EXECUTE FUNCTION outreach_keep_{stage}();
 
 -- name: pass_over
--- A row that is held by columns is passed over by whoever writes markers, an older version's own SQL included. Whoever sets a row
--- aside ends its own lock: one that leaves a living lock in place does not see it, in the other form. And a lock in one form ends
+-- A row that is held by columns is passed over by whoever writes markers, an older version's own SQL included. Whoever dead-letters
+-- a row ends its own lock: one that leaves a living lock in place does not see it, in the other form. And a lock in one form ends
 -- what stands there in the other, which was stale: its late holder finds its fence gone.
 CREATE OR REPLACE FUNCTION outreach_held_{stage}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN

@@ -2,7 +2,7 @@
 
 -- name: keep
 -- A text that is replaced is kept; when a marker goes without an end, the last error comes back in its place; a row that
--- was set aside says why.
+-- was dead-lettered says why.
 DROP TRIGGER IF EXISTS outreach_keep_{stage};
 CREATE TRIGGER outreach_keep_{stage} AFTER UPDATE OF {error} ON campaign_media_discoveries
 WHEN OLD.{error} IS NOT NULL
@@ -48,7 +48,7 @@ WHEN NEW.{error} LIKE 'PROCESSING:{kind}:%'
 BEGIN
     SELECT RAISE(IGNORE);
 END;
--- Whoever sets a row aside ends its own lock: one that leaves a living lock in place does not see it, in the other form.
+-- Whoever dead-letters a row ends its own lock: one that leaves a living lock in place does not see it, in the other form.
 DROP TRIGGER IF EXISTS outreach_spare_{stage};
 CREATE TRIGGER outreach_spare_{stage} BEFORE UPDATE OF {status} ON campaign_media_discoveries
 WHEN NEW.{status} = 'failed'

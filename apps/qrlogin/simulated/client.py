@@ -12,7 +12,7 @@ from qrlogin.tl import AuthKey, AuthMethods, StringSession, rpc_message_to_error
 
 
 class Line:
-    """One connection to the simulated Telegram for all clients of a process; opened anew when it was cut."""
+    """One connection to the simulated Telegram for all clients of a process; opened again after it was cut."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
@@ -116,7 +116,7 @@ class SimulatedClient(AuthMethods):  # type: ignore[misc]
         self._handlers = [one for one in self._handlers if one[0] is not handler]
 
     def heard(self, update: Any) -> None:
-        """An update has come: those who handle its type are told."""
+        """An update has come: call the handlers of its type."""
         for handler, event in self._handlers:
             if isinstance(update, event.types):
                 task = asyncio.create_task(handler(update))

@@ -28,7 +28,7 @@ class Phone:
     async def scan(self, url: str) -> None:
         """Read a code and confirm it."""
         if not url.startswith(PREFIX):
-            raise ScanRefused("that is no code of Telegram's")
+            raise ScanRefused("that is not a Telegram login code")
         text = url.removeprefix(PREFIX)
         token = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         if not self._introduced:

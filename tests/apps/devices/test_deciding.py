@@ -1,10 +1,14 @@
 """A person decides about a command that may have arrived: it waits for that, and the decision has an effect."""
 
 from collections.abc import Callable
+from typing import Any
 
+from prometheus_client import Gauge
+from prometheus_client.samples import Sample
 from sqlalchemy import Column, LargeBinary, MetaData, String, Table, insert, update
 
 from appkit.database import Moment
+from devices.doctor import findings
 from devices.metrics import Metrics
 from devices.settings import Settings
 from devices.tables import commands
@@ -153,3 +157,31 @@ async def test_an_answer_after_a_failed_send_blocks_a_second_one_and_is_in_the_l
         assert "late DONE" in (await service.client.get("/?tab=person")).text
         code, why = await _ask(service, "c-1", "resend")
         assert (code, "said DONE" in why) == (409, True)
+
+
+async def test_figures_and_doctor_count_only_commands_that_have_not_ended(
+    settings_of: Callable[..., Settings],
+) -> None:
+    """A doubtful command that a person has ended was counted as one that waits for a decision."""
+    async with quiet(settings_of()) as (service, _):
+        await tried(service, "c-1", 20)
+        await _expire(service, "c-1")
+        await _upkeep(service)
+        assert await _counted(service) == {"QUEUED": 1, "uncertain": 1, "doctor": "1"}
+        assert (await _ask(service, "c-1", "cancel"))[0] == 200
+        found = await service.show("c-1")
+        assert (found["publish_state"], found["ended"]) == ("uncertain", True)
+        assert await _counted(service) == {"uncertain": 0, "doctor": "none"}
+
+
+async def _counted(service: Running) -> dict[str, Any]:
+    metrics = Metrics()
+    await Upkeep(service.service.database, service.settings, metrics).measure()
+    figures = {one.labels["status"]: int(one.value) for one in _samples(metrics.commands) if one.value}
+    [uncertain] = _samples(metrics.uncertain)
+    found = {one["check"]: one["evidence"] async for one in findings(service.settings, fix=False)}
+    return {**figures, "uncertain": int(uncertain.value), "doctor": found["uncertain commands"]}
+
+
+def _samples(gauge: Gauge) -> list[Sample]:
+    return [sample for metric in gauge.collect() for sample in metric.samples]

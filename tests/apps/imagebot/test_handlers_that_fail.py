@@ -57,7 +57,7 @@ async def test_no_button_of_a_modified_client_makes_a_handler_raise(world: World
     assert "dead" not in await statuses(world)
 
 
-async def test_an_update_whose_handler_raises_is_dead_letter_in_seconds_and_its_user_is_told(
+async def test_an_update_whose_handler_raises_is_dead_lettered_in_seconds_and_its_user_is_told(
     world: World,
 ) -> None:
     one = await world.start("one")

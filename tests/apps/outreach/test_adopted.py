@@ -470,7 +470,7 @@ async def test_a_failing_row_rests_and_others_go_first(opening: Opening, theirs:
         assert [ends[2] for ends in stages_of(theirs).values()] == ["pending", "completed"]
 
 
-async def test_a_row_that_kills_its_workers_is_dead_letter(opening: Opening, theirs: str) -> None:
+async def test_a_row_that_kills_its_workers_is_dead_lettered(opening: Opening, theirs: str) -> None:
     discovery(theirs, podcast(theirs, "deadly", True), enrichment_status="completed")
     async with opening(form="marker"):
         for attempt in range(1, 6):
@@ -645,7 +645,7 @@ async def test_both_layouts_give_the_same_results(
     assert found[0] == found[1]
 
 
-async def test_the_adopted_rows_that_stand_at_failed_can_be_dead_letter_and_come_back(
+async def test_the_adopted_rows_that_stand_at_failed_can_be_dead_lettered_and_come_back(
     opening: Opening, theirs: str
 ) -> None:
     discovery(theirs, podcast(theirs, "show", True), enrichment_status="completed")

@@ -159,7 +159,7 @@ async def test_what_was_cut_off_gets_more_room_once(opening: Opening, scripted: 
     assert [request["max_tokens"] for request in scripted.asked] == [700, 2100]
 
 
-async def test_what_is_always_cut_off_is_dead_letter_after_two_calls(
+async def test_what_is_always_cut_off_is_dead_lettered_after_two_calls(
     opening: Opening, scripted: ScriptedProvider
 ) -> None:
     scripted.reply = lambda _: said(DESCRIPTION, "length")
@@ -223,7 +223,7 @@ def test_a_description_that_begins_like_a_refusal_is_none() -> None:
     assert description(Answer(long)).startswith("I'm sorry, she says")
 
 
-async def test_a_request_that_is_rejected_is_sent_once_and_the_row_dead_letter_when_others_are_answered(
+async def test_a_request_that_is_rejected_is_sent_once_and_the_row_dead_lettered_when_others_are_answered(
     opening: Opening, scripted: ScriptedProvider
 ) -> None:
     def reply(request: dict[str, Any]) -> Reply:

@@ -236,7 +236,7 @@ def test_search_results_of_podcastindex_are_read() -> None:
 
 
 async def test_a_machine_without_a_network_is_told_from_a_host_that_is_not_there() -> None:
-    """Otherwise every row is set aside while the cable is out."""
+    """Otherwise every row is dead-lettered while the cable is out."""
     assert _is_no_network(OSError(errno.ENETUNREACH, "unreachable"))
     assert _is_no_network(socket.gaierror(socket.EAI_AGAIN, "try again"))
     assert not _is_no_network(socket.gaierror(socket.EAI_NONAME, "unknown"))

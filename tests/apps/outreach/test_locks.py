@@ -208,7 +208,7 @@ async def test_the_rows_of_a_dead_worker_are_taken_over_or_cleaned_up(opening: O
             assert isinstance(await the_note.release_ai_description_lock(work), Lost)
 
 
-async def test_rows_whose_workers_died_five_times_are_dead_letter_and_say_so(opening: Opening) -> None:
+async def test_rows_whose_workers_died_five_times_are_dead_lettered_and_say_so(opening: Opening) -> None:
     async with opening(form="marker") as service:
         await enriched(service, 1)
         for _ in range(5):
@@ -256,8 +256,8 @@ async def test_the_two_forms_keep_out_of_each_others_rows(opening: Opening) -> N
 
 
 @BOTH
-async def test_a_last_attempt_in_one_form_is_not_dead_letter_in_the_other(opening: Opening, form: Form) -> None:
-    """Whoever finds fewer rows than it wants sets aside those that have had all their attempts and that nobody holds."""
+async def test_a_last_attempt_in_one_form_is_not_dead_lettered_in_the_other(opening: Opening, form: Form) -> None:
+    """Whoever finds fewer rows than it wants dead-letters those that have had all their attempts and that nobody holds."""
     async with opening(form="columns") as service:
         await enriched(service, 1)
         database = service.database
@@ -277,7 +277,7 @@ async def test_a_last_attempt_in_one_form_is_not_dead_letter_in_the_other(openin
 
 
 @BOTH
-async def test_a_dead_lock_in_one_form_is_dead_letter_in_the_other(opening: Opening, form: Form) -> None:
+async def test_a_dead_lock_in_one_form_is_dead_lettered_in_the_other(opening: Opening, form: Form) -> None:
     async with opening(form="columns") as service:
         await enriched(service, 1)
         database = service.database

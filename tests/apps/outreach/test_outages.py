@@ -84,7 +84,7 @@ async def shown(service: Service, stage: str = "ai_description") -> dict[str, An
 async def test_an_outage_pauses_the_stages_for_all_and_costs_no_attempt(
     opening: Opening, provider: RunningProvider, form: Form, kind: str
 ) -> None:
-    """Every row was asked for five times, and then set aside, until somebody retried each by its id."""
+    """Every row was asked for five times, and then dead-lettered, until somebody retried each by its id."""
     told = provider.settings() | {"form": form, "ai_pause": HOUR, "ai_calls": 1}
     if kind == "refused":
         told["ai_url"] = nowhere()
@@ -210,7 +210,7 @@ async def test_single_failures_among_answers_pause_nothing(opening: Opening) -> 
 
 
 @BOTH
-async def test_a_row_that_the_provider_never_answers_is_dead_letter_and_starves_no_other(
+async def test_a_row_that_the_provider_never_answers_is_dead_lettered_and_starves_no_other(
     opening: Opening, scripted: ScriptedProvider, form: Form
 ) -> None:
     """A 500 for one content is not an outage: others are answered meanwhile."""
@@ -261,7 +261,7 @@ def silent() -> Iterator[RunningProvider]:
         yield one
 
 
-async def test_a_machine_without_a_name_service_sets_no_feed_aside(
+async def test_a_machine_without_a_name_service_dead_letters_no_feed(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same mistake elsewhere: with the cable out, every feed had five failures."""
@@ -357,7 +357,9 @@ async def test_retry_tries_the_whole_line_of_a_podcast_again(opening: Opening, f
 
 
 @BOTH
-async def test_everything_that_a_stage_has_dead_letter_can_be_tried_again_at_once(opening: Opening, form: Form) -> None:
+async def test_everything_that_a_stage_has_dead_lettered_can_be_tried_again_at_once(
+    opening: Opening, form: Form
+) -> None:
     async with opening(form=form) as service:
         await two_campaigns_failed(service)
         answers = await reviewing.try_again(service.database, service.claiming, "enrichment", None)

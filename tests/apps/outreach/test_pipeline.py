@@ -129,7 +129,7 @@ async def test_a_match_exists_once_and_one_person_decides(opening: Opening) -> N
         assert (found["review_status"], found["review"]["decided_by"]) == ("approved", "ann")
 
 
-async def test_what_was_dead_letter_can_be_tried_again_and_keeps_its_errors(opening: Opening) -> None:
+async def test_what_was_dead_lettered_can_be_tried_again_and_keeps_its_errors(opening: Opening) -> None:
     async with opening() as service:
         campaign = await add_campaign(service.database, *STARTUPS)
         await discover(service.database, service.fetcher, campaign, "shipped:coming-soon.xml")

@@ -204,7 +204,7 @@ async def test_there_is_one_stale_time_for_all_who_look_clean_up_and_claim(
 
 
 async def test_the_triggers_have_the_same_stale_time(opening: Opening) -> None:
-    """A lock of the other form that is 70 minutes old is alive, and its row is not set aside."""
+    """A lock of the other form that is 70 minutes old is alive, and its row is not dead-lettered."""
     async with opening(stale=10800.0) as service:
         await enriched(service, 1)
         database = service.database

@@ -114,7 +114,7 @@ async def test_a_turn_that_does_not_come_is_no_failure_of_a_row(opening: Opening
         other = Slots(service.database.store, 2, 60.0, "two")
         async with slots.taken(1.0), other.taken(1.0):
             for one in (slots, other):
-                with pytest.raises(Busy, match="no turn"):
+                with pytest.raises(Busy, match="no slot"):
                     async with one.taken(0.05):
                         raise AssertionError
         async with slots.taken(1.0), slots.taken(1.0):

@@ -88,7 +88,7 @@ async def test_an_attempt_that_nobody_looks_after_is_told_with_what_to_do(
         await cli.hset(row, "created_at", str(float(await cli.hget(row, "created_at") or 0) - 60))
         code, health = await told(world, capsys)
         assert code == 6
-        assert "nobody looks after" in health["issues"][0]["problem"]
+        assert "no ingest process has" in health["issues"][0]["problem"]
         assert "qrlogin ingest" in health["issues"][0]["repair"]
         assert await report(world.settings, None, False, "json") == 6
         assert (await world.places.of(USER).move(Attempt.fail, session_id.key)).won
