@@ -26,7 +26,7 @@ from devices.messages import Malformed, Response, Topics, read_response
 from devices.metrics import Metrics
 from devices.presence import Presences
 from devices.tables import commands, evidence, refused_responses
-from raceproof import AsyncStore, Claim, Worker
+from raceproof import AsyncStore, Claim, Worker, sql
 from raceproof.declare import Move
 from raceproof.inbox import Arrival
 from raceproof.run import Finished
@@ -50,6 +50,9 @@ MEANS: dict[str, tuple[Move[Status], tuple[str, ...]]] = {
     "TIMEOUT": (Command.timeout, ()),
 }
 """What a status in a response does to its command: the same moves as those of `devices.marks`."""
+TRIED = ("sending", "delivered")
+_TRIED_AGAIN = sql("t.status = 'SEND_FAILED' AND t.publish_state IN ('sending', 'delivered')")
+"""Its send failed once and was tried again; the node answers before the dispatcher has marked it as sent."""
 REFUSED = {"unknown": "no such command was sent", "forged": "another node was asked"}
 
 
@@ -189,10 +192,8 @@ class Listener:
 
     async def _mark_all(self, connection: AsyncConnection, db: AsyncStore, heard: Sequence[Heard]) -> list[str]:
         ids = [one.response.cmd_id for one in heard]
-        asked = await connection.execute(
-            select(commands.c.cmd_id, commands.c.node, commands.c.channel).where(commands.c.cmd_id.in_(ids))
-        )
-        topics = {cmd_id: self._topics.response(node, channel) for cmd_id, node, channel in asked}
+        asked = (await connection.execute(select(commands).where(commands.c.cmd_id.in_(ids)))).all()
+        topics = {row.cmd_id: self._topics.response(row.node, row.channel) for row in asked}
         outcomes: dict[Heard, str] = {}
         for one in heard:
             if one.response.cmd_id not in topics:
@@ -200,6 +201,9 @@ class Listener:
             elif topics[one.response.cmd_id] != one.topic:
                 outcomes[one] = "forged"
         genuine = [one for one in heard if one not in outcomes]
+        again = {row.cmd_id for row in asked if row.status == Status.SEND_FAILED and row.publish_state in TRIED}
+        if sent := [one.response.cmd_id for one in genuine if one.response.cmd_id in again]:
+            await db.move_many(Command.sent, sent, where=_TRIED_AGAIN, reason="its node has answered")
         for status in dict.fromkeys(one.response.status for one in genuine):
             told = {one.response.cmd_id: one for one in genuine if one.response.status == status}
             move, names = MEANS[status]

@@ -4,11 +4,13 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.lifecycle import Command
+from devices.lifecycle import Command, publish
 from devices.messages import Malformed, Topics, read_response
+from raceproof import SendPermit
 from tests.apps.devices.conftest import NODE, PlayedNode, Running, eventually
 
 
@@ -86,6 +88,26 @@ async def test_evidence_keeps_a_failed_send_from_being_sent_again(service: Runni
     await service.submit("c-2", channel="pump")
     assert (await node.next())["cmd_id"] == "c-2"
     assert node.heard.empty()
+
+
+@pytest.mark.parametrize("marked", [False, True])
+async def test_an_answer_to_a_repeated_send_counts_although_it_is_quicker_than_our_mark(
+    service: Running, node: PlayedNode, marked: bool
+) -> None:
+    """It was late evidence; then the command was marked as sent, and timed out although its node had answered."""
+    store = service.service.database.store
+    service.service.presences.hear(NODE, "lwt", b"offline", False)
+    await service.service.presences.write()
+    await service.submit("c-1")
+    (await store.move(Command.send_failed, "c-1", set={"error_message": "no route"})).must()
+    permit = await store.begin_delivery(publish, "c-1", by="a dispatcher")
+    assert isinstance(permit, SendPermit)
+    if marked:
+        await store.delivered(permit)
+    await node.say("c-1", "DONE")
+    found = await service.reaches("c-1", "DONE")
+    assert (found["permit"], found["late"]) == ("ALLOWED", None)
+    assert (await store.move(Command.sent, "c-1")).outcome == "refused"
 
 
 async def test_a_forged_response_changes_nothing(service: Running, node: PlayedNode) -> None:
