@@ -24,9 +24,8 @@ DOUBT = 5.0
 """Seconds between the two looks after which a call counts as lost; whoever has its answer stores it meanwhile."""
 TOLERATED = 2
 """Failures of one intent that count as the provider's, whatever else it has answered meanwhile."""
-"""Failures of one intent that are the provider's, whatever else it answered meanwhile."""
 LOOKED_AT = 12
-"""Failures of one intent, at most."""
+"""Failures of one intent to look at, at most."""
 _SECONDS = {
     "postgresql": "extract(epoch FROM clock_timestamp())::float8",
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",

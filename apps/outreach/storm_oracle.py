@@ -194,6 +194,8 @@ def _attempts(
             asked += 1
             counted = ends[product]
             in_vain = sum(number for end, number in counted.items() if end not in PAID)
+            # of several answers only one arrived; a frozen worker has missed the others, and for it they are failures
+            in_vain += max(0, counted["answered"] - 1)
             # after two failures others may have been answered meanwhile, and then it is the row's own
             own = sum(counted[end] for end in FINAL) + max(0, in_vain - 2)
             allowed = 1 + taken[stage, row["id"]] + own

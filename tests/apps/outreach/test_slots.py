@@ -73,7 +73,7 @@ async def all_vetted(service: Service) -> bool:
 
 async def test_three_processes_together_make_three_calls_at_once(opening: Opening, url: str, tmp_path: Path) -> None:
     """The semaphore of each process counted its own: six were under way at once."""
-    with running_provider(slow=0.2) as provider:
+    with running_provider(slow=1.0) as provider:
         async with opening() as service:
             await waiting(service)
             async with three_at_work(url, tmp_path, provider):
