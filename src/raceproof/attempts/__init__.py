@@ -7,10 +7,4 @@ more, because every move is guarded by its status (P9). The same key again chang
 from raceproof.attempts.answers import AlreadyActive, Rejected, StartAnswer, Started
 from raceproof.attempts.declared import Attempts
 
-__all__ = [
-    "AlreadyActive",
-    "Attempts",
-    "Rejected",
-    "StartAnswer",
-    "Started",
-]
+__all__ = ["AlreadyActive", "Attempts", "Rejected", "StartAnswer", "Started"]

@@ -16,14 +16,7 @@ from raceproof.kernel.errors import CallError
 from raceproof.kernel.keys import key_text, user_key
 from raceproof.kernel.quoting import identifier, literal, parameter
 from raceproof.kernel.shown import shown_key
-from raceproof.kernel.statement import (
-    Conflicted,
-    Prepared,
-    Program,
-    Statement,
-    inside,
-    transaction,
-)
+from raceproof.kernel.statement import Conflicted, Prepared, Program, Statement, inside, transaction
 from raceproof.moves.request import request
 
 

@@ -101,8 +101,5 @@ class RedisAttemptReading:
             )
         # the owner is the tenant: its hash tag is that of its rows, in which a key of several columns is escaped
         tagged = f"{{{key_text((owner, ''))[:-1]}}}" if self.dialect.cluster else owner
-        active, owned = (
-            attempts.active_key or f"{spec.table}/active",
-            attempts.owned_key or f"{spec.table}/owned",
-        )
+        active, owned = (attempts.active_key or f"{spec.table}/active", attempts.owned_key or f"{spec.table}/owned")
         return f"{active}:{tagged}", f"{owned}:{tagged}"

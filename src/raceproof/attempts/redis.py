@@ -18,15 +18,7 @@ from raceproof.kernel.errors import CallError
 from raceproof.kernel.keys import key_text
 from raceproof.kernel.lua import Expression, arguments, in_turn, script
 from raceproof.kernel.quoting import lua_literal
-from raceproof.kernel.redis import (
-    Scripts,
-    field_text,
-    key_of_member,
-    moved_fields,
-    row_constants,
-    seconds_of,
-    text_of,
-)
+from raceproof.kernel.redis import Scripts, field_text, key_of_member, moved_fields, row_constants, seconds_of, text_of
 from raceproof.kernel.shown import shown_key
 from raceproof.kernel.statement import AcknowledgementLost, Program, Statement
 
@@ -98,11 +90,7 @@ _WORDS = {"keep": "active", "reject": "rejected"}
 
 
 def script_of_attempts(
-    attempts: Attempts,
-    when_open: WhenOpen,
-    given: Sequence[str],
-    columns: Sequence[str],
-    cluster: bool = False,
+    attempts: Attempts, when_open: WhenOpen, given: Sequence[str], columns: Sequence[str], cluster: bool = False
 ) -> str:
     """`redis.lua` for this declaration, for callers who give these values and columns."""
     spec, move = attempts.lifecycle, attempts.supersede

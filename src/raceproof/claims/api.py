@@ -255,11 +255,7 @@ class SyncClaims(ClaimPrograms["Driver"]):
         return self.driver.run(self._release(claims, reason, now))
 
     def fail(
-        self,
-        claims: Claims,
-        reason: str | None = None,
-        delay: float | None = None,
-        now: datetime | None = None,
+        self, claims: Claims, reason: str | None = None, delay: float | None = None, now: datetime | None = None
     ) -> list[GivenBack[Any]]:
         """Give rows back after a failure: they back off, or are dead-lettered after the last attempt."""
         return self.driver.run(self._fail(claims, reason, delay, now))
@@ -301,11 +297,7 @@ class AsyncClaims(ClaimPrograms["AsyncDriver"]):
         return await self.driver.run(self._release(claims, reason, now))
 
     async def fail(
-        self,
-        claims: Claims,
-        reason: str | None = None,
-        delay: float | None = None,
-        now: datetime | None = None,
+        self, claims: Claims, reason: str | None = None, delay: float | None = None, now: datetime | None = None
     ) -> list[GivenBack[Any]]:
         """Give rows back after a failure: they back off, or are dead-lettered after the last attempt."""
         return await self.driver.run(self._fail(claims, reason, delay, now))

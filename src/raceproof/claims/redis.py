@@ -131,10 +131,7 @@ class RedisClaims(RedisClaimReading, ClaimPrograms):
         self._needs_an_index(claim)
         for parts in keys:
             row = self._dialect.row_key(claim.lifecycle, parts)
-            fields = {
-                claim.lifecycle.column: claim.at[0],
-                **dict(zip(claim.lifecycle.key_columns, parts, strict=True)),
-            }
+            fields = {claim.lifecycle.column: claim.at[0], **dict(zip(claim.lifecycle.key_columns, parts, strict=True))}
             for name, value in fields.items():
                 yield Statement("claim.add", "HSETNX", (row, name, str(value)))
         yield from self.offer(claim, keys)

@@ -156,12 +156,7 @@ def _first_of_line(claim: Claimable[Any], dialect: SqlDialect) -> str:
 
 
 def _none_before_null(
-    claim: Claimable[Any],
-    line: list[str],
-    same: list[str],
-    column: str,
-    others: list[str],
-    dialect: SqlDialect,
+    claim: Claimable[Any], line: list[str], same: list[str], column: str, others: list[str], dialect: SqlDialect
 ) -> str:
     """No earlier row of the line that differs from this one at a NULL, or behind a NULL that both have."""
     quoted = identifier(column)

@@ -173,10 +173,7 @@ class WarmPostgres(AsyncDriver):
                 connection, ours = await self._connecting.connect()
                 if not ours:
                     connection.terminate()
-                    log.info(
-                        "%s: a pooler is in front of PostgreSQL: offers are not heard, polling finds them",
-                        claim,
-                    )
+                    log.info("%s: a pooler is in front of PostgreSQL: offers are not heard, polling finds them", claim)
                     return
                 await self._hear(connection, claim.topic, wake)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:

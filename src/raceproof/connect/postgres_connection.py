@@ -87,11 +87,7 @@ class Connecting:
     """How to connect: each of several hosts has `connect_timeout` seconds, so that one that hangs does not hide the next."""
 
     def __init__(
-        self,
-        url: str,
-        settings: dict[str, Any],
-        connect_timeout: float | None,
-        command_timeout: float | None,
+        self, url: str, settings: dict[str, Any], connect_timeout: float | None, command_timeout: float | None
     ) -> None:
         self._urls = _each_host(url)
         if "connection_class" in settings:

@@ -16,16 +16,7 @@ from raceproof.driver import AsyncDriver
 from raceproof.drivers.sqlite import SqliteConnection
 from raceproof.kernel.batcher import Batcher
 from raceproof.kernel.sqlite import SqliteDialect
-from raceproof.kernel.statement import (
-    BEGIN,
-    COMMIT,
-    ROLLBACK,
-    AcknowledgementLost,
-    Program,
-    Rows,
-    Statement,
-    run,
-)
+from raceproof.kernel.statement import BEGIN, COMMIT, ROLLBACK, AcknowledgementLost, Program, Rows, Statement, run
 from raceproof.moves.answers import Answer
 from raceproof.moves.request import MoveRequest
 

@@ -17,12 +17,7 @@ T = TypeVar("T")
 class WarmDriver(Driver):
     """A sync driver on one warm connection, shared by threads one call at a time."""
 
-    def __init__(
-        self,
-        open: Callable[[], Any],
-        drive: Callable[[Any], Driver],
-        patience: float | None = None,
-    ) -> None:
+    def __init__(self, open: Callable[[], Any], drive: Callable[[Any], Driver], patience: float | None = None) -> None:
         self._open = open
         self._drive = drive
         self._lock = threading.Lock()

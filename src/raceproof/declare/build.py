@@ -64,8 +64,7 @@ def build_spec(
     if terminal is not None:
         for status in dead_ends:
             problems.require(
-                status in terminal,
-                f"{status!r} has no way out; list it in terminal=, or declare a move from it",
+                status in terminal, f"{status!r} has no way out; list it in terminal=, or declare a move from it"
             )
     reached = _reachable(initial, moves)
     for status in texts:

@@ -17,20 +17,14 @@ S = TypeVar("S", bound=str | Enum)
 
 
 def check_claims(
-    problems: Problems,
-    name: str,
-    one: Claimable[Any],
-    known: Mapping[str, str],
-    own: set[str],
-    fence: str | None,
+    problems: Problems, name: str, one: Claimable[Any], known: Mapping[str, str], own: set[str], fence: str | None
 ) -> None:
     """What is wrong with one claim; `own` are the columns that have a role already, `fence` the lifecycle's own one."""
     claim = f"claim {name}"
     for status in one.at:
         problems.require(status in known, f"{claim} names {status!r}, which is not one of its statuses")
     problems.require(
-        is_seconds(one.lease),
-        f"{claim} needs a lease of some seconds, a hundred years at most, not {one.lease!r}",
+        is_seconds(one.lease), f"{claim} needs a lease of some seconds, a hundred years at most, not {one.lease!r}"
     )
     problems.require(
         is_seconds(one.backoff.first, zero=True) and is_seconds(one.backoff.max_delay, zero=True),
@@ -83,8 +77,7 @@ def _check_roles(problems: Problems, claim: str, one: Claimable[Any], own: set[s
         written = () if move is None else (*move.stamp, *(move.sets if way == "move" else ()))
         for column in written:
             problems.require(
-                column not in roles,
-                f"{claim} has {column!r} as its {roles.get(column)}, and its {way}= writes it too",
+                column not in roles, f"{claim} has {column!r} as its {roles.get(column)}, and its {way}= writes it too"
             )
 
 

@@ -29,11 +29,7 @@ S = TypeVar("S", bound=str | Enum)
 
 
 def move(
-    *sources: S,
-    to: S,
-    stamp: str | Iterable[str] = (),
-    sets: str | Iterable[str] = (),
-    where: Where = (),
+    *sources: S, to: S, stamp: str | Iterable[str] = (), sets: str | Iterable[str] = (), where: Where = ()
 ) -> Move[S]:
     """Declare a move: from any of `sources` to `to`.
 

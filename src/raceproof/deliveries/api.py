@@ -195,13 +195,7 @@ class SyncDeliveries(DeliveryPrograms["Driver"]):
         return self.driver.run(self._mark(permit, DeliveryState.UNCERTAIN, error, now))
 
     def resolve(
-        self,
-        delivery: Delivery,
-        key: Key,
-        *,
-        arrived: bool,
-        by: str | None = None,
-        now: datetime | None = None,
+        self, delivery: Delivery, key: Key, *, arrived: bool, by: str | None = None, now: datetime | None = None
     ) -> Any:
         """A person has looked at an uncertain one: it arrived, or it did not and may be sent again."""
         return self.driver.run(self._resolve(delivery, key, arrived, by, now))
@@ -273,13 +267,7 @@ class AsyncDeliveries(DeliveryPrograms["AsyncDriver"]):
         return await self._marked(permit, DeliveryState.UNCERTAIN, error, now)
 
     async def resolve(
-        self,
-        delivery: Delivery,
-        key: Key,
-        *,
-        arrived: bool,
-        by: str | None = None,
-        now: datetime | None = None,
+        self, delivery: Delivery, key: Key, *, arrived: bool, by: str | None = None, now: datetime | None = None
     ) -> Any:
         """A person has looked at an uncertain one: it arrived, or it did not and may be sent again."""
         return await self.driver.run(self._resolve(delivery, key, arrived, by, now))

@@ -95,11 +95,6 @@ class DeliveryPrograms(ABC):
 
     @abstractmethod
     def _recorded(
-        self,
-        action: str,
-        delivery: Delivery,
-        parts: tuple[Any, ...],
-        state: DeliveryState,
-        values: Mapping[str, Any],
+        self, action: str, delivery: Delivery, parts: tuple[Any, ...], state: DeliveryState, values: Mapping[str, Any]
     ) -> Program[Won | Found | None]:
         """Write the state, if the caller has the permit ("mark") or the outcome is unknown ("resolve")."""

@@ -38,12 +38,7 @@ class RedisDeliveries(RedisDeliveryReading, DeliveryPrograms):
         return Won(fence, doubt, attempts, columns)
 
     def _recorded(
-        self,
-        action: str,
-        delivery: Delivery,
-        parts: tuple[Any, ...],
-        state: DeliveryState,
-        values: Mapping[str, Any],
+        self, action: str, delivery: Delivery, parts: tuple[Any, ...], state: DeliveryState, values: Mapping[str, Any]
     ) -> Program[Won | Found | None]:
         given = {"given_fence": values["fence"]} if action == "mark" else {}
         if values["error"]:

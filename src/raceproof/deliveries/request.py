@@ -28,12 +28,7 @@ class SendRequest:
 
     def values(self) -> dict[str, Any]:
         found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(self.parts)}
-        return found | {
-            "by": self.by,
-            "state": str(self.state),
-            "stale": self.delivery.stale,
-            "now": self.now,
-        }
+        return found | {"by": self.by, "state": str(self.state), "stale": self.delivery.stale, "now": self.now}
 
     # Its answers
 

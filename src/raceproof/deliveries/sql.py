@@ -26,12 +26,7 @@ class SqlDeliveries(SqlDeliveryReading, DeliveryPrograms):
         return Found(state, holder, since) if fence is None else Won(fence, doubt, attempts, row)
 
     def _recorded(
-        self,
-        action: str,
-        delivery: Delivery,
-        parts: tuple[Any, ...],
-        state: DeliveryState,
-        values: Mapping[str, Any],
+        self, action: str, delivery: Delivery, parts: tuple[Any, ...], state: DeliveryState, values: Mapping[str, Any]
     ) -> Program[Won | Found | None]:
         bound, now = self.dialect.bound(values), values["now"]
         rows = yield from self.dialect.retried(self.text(f"delivery.{action}", delivery, now, state).bind(bound))

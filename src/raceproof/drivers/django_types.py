@@ -83,10 +83,7 @@ class FieldTypes:
         if field is None:
             return []
         expression = field.get_col(field.model._meta.db_table)
-        found = [
-            *self._connection.ops.get_db_converters(expression),
-            *expression.get_db_converters(self._connection),
-        ]
+        found = [*self._connection.ops.get_db_converters(expression), *expression.get_db_converters(self._connection)]
         return [(convert, expression) for convert in found]
 
     def _noted(self, prepare: Any, column: str, value: Any) -> Any:

@@ -19,16 +19,7 @@ from raceproof.drivers.conforming import NAME, refuse_escapes
 from raceproof.drivers.psycopg_cursor import AsyncCursor, Cursor
 from raceproof.kernel.errors import CallError
 from raceproof.kernel.postgres import Catalogue, PostgresDialect
-from raceproof.kernel.statement import (
-    AcknowledgementLost,
-    Conflicted,
-    Program,
-    Rows,
-    Statement,
-    arun,
-    only_reads,
-    run,
-)
+from raceproof.kernel.statement import AcknowledgementLost, Conflicted, Program, Rows, Statement, arun, only_reads, run
 from raceproof.moves.answers import Answer
 from raceproof.moves.request import MoveRequest
 

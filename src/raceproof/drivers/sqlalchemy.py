@@ -25,12 +25,7 @@ from raceproof.kernel.sqlite import SqliteDialect
 from raceproof.kernel.statement import AcknowledgementLost, Conflicted, Rows, Statement, Style, only_reads
 from raceproof.programs import Programs
 
-_STYLES: dict[str, Style] = {
-    "numeric_dollar": "dollar",
-    "qmark": "question",
-    "pyformat": "format",
-    "format": "format",
-}
+_STYLES: dict[str, Style] = {"numeric_dollar": "dollar", "qmark": "question", "pyformat": "format", "format": "format"}
 _CONFLICTS = ("40001", "40P01")
 
 

@@ -1,13 +1,6 @@
 """The few errors of the library. Losing a race is not among them: that is an answer (see `raceproof.kernel.answers`)."""
 
-__all__ = [
-    "CallError",
-    "DeclarationError",
-    "MissingExtra",
-    "RaceproofError",
-    "ScriptFailed",
-    "StoreUnavailable",
-]
+__all__ = ["CallError", "DeclarationError", "MissingExtra", "RaceproofError", "ScriptFailed", "StoreUnavailable"]
 
 
 class RaceproofError(Exception):

@@ -7,11 +7,4 @@ that carry an older epoch are refused (P10). Not promised: that two processes ne
 from raceproof.leases.answers import LeaseAnswer, LeaseGranted, LeaseHeldByOther, LeaseReleased, ReleaseAnswer
 from raceproof.leases.declared import Lease
 
-__all__ = [
-    "Lease",
-    "LeaseAnswer",
-    "LeaseGranted",
-    "LeaseHeldByOther",
-    "LeaseReleased",
-    "ReleaseAnswer",
-]
+__all__ = ["Lease", "LeaseAnswer", "LeaseGranted", "LeaseHeldByOther", "LeaseReleased", "ReleaseAnswer"]

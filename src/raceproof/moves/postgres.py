@@ -105,12 +105,7 @@ class PostgresMoves(SqlMoves):
         }
 
     def noted(
-        self,
-        request: MoveRequest,
-        filled: Mapping[str, str],
-        who: Mapping[str, str],
-        joined: str,
-        losers: bool = True,
+        self, request: MoveRequest, filled: Mapping[str, str], who: Mapping[str, str], joined: str, losers: bool = True
     ) -> str:
         """The history's part of a text: winners alone, or every decision if losers are recorded too."""
         history = request.move.lifecycle.history

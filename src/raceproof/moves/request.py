@@ -92,12 +92,7 @@ class MoveRequest:
     # Its answers
 
     def moved(
-        self,
-        before: str,
-        revision: Any,
-        row: Any,
-        replayed: bool = False,
-        fenced_off: str | None = None,
+        self, before: str, revision: Any, row: Any, replayed: bool = False, fenced_off: str | None = None
     ) -> Answer[Any, Any]:
         status = self.move.lifecycle.status_of.get(before, before)
         return Moved(self.key, self.move, status, revision, row, replayed, fenced_off)

@@ -36,10 +36,7 @@ def of_request(
 
 
 def guards(
-    request: MoveRequest,
-    dialect: SqlDialect,
-    fence: str = parameter("fence"),
-    revision: str = parameter("revision"),
+    request: MoveRequest, dialect: SqlDialect, fence: str = parameter("fence"), revision: str = parameter("revision")
 ) -> list[tuple[int, str]]:
     """The guards of this call beside the status, each with its bit."""
     spec = request.move.lifecycle

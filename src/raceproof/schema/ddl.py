@@ -76,9 +76,7 @@ def ddl(
 
 
 def missing_columns(
-    thing: Spec[Any] | Attempts | Delivery,
-    dialect: Dialect,
-    existing: Mapping[str, Collection[str]] | None = None,
+    thing: Spec[Any] | Attempts | Delivery, dialect: Dialect, existing: Mapping[str, Collection[str]] | None = None
 ) -> list[str]:
     """The statements that add the columns which the library writes to a table of the user's."""
     columns = written_columns(thing)

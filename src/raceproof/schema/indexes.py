@@ -51,11 +51,7 @@ def line_columns(claim: Claimable[Any]) -> list[str]:
     """By what the rows of one line are compared."""
     spec = claim.lifecycle
     ordered = [*claim.order_by, *(column for column in spec.key if column not in claim.order_by)]
-    return [
-        *([spec.tenant] if spec.tenant else []),
-        *([claim.ordering_key] if claim.ordering_key else []),
-        *ordered,
-    ]
+    return [*([spec.tenant] if spec.tenant else []), *([claim.ordering_key] if claim.ordering_key else []), *ordered]
 
 
 def _claim_index(

@@ -77,10 +77,7 @@ def _of_claim(claim: Claimable[Any], known: Needed) -> Needed:
         found[claim.attempts] = "number"
     if claim.not_before:
         found[claim.not_before] = "time"
-    others = (
-        *([claim.ordering_key] if claim.ordering_key else []),
-        *(one.removeprefix("-") for one in claim.order_by),
-    )
+    others = (*([claim.ordering_key] if claim.ordering_key else []), *(one.removeprefix("-") for one in claim.order_by))
     return found | {column: "text" for column in others if column not in {**known, **found}}
 
 

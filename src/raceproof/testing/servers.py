@@ -313,12 +313,7 @@ class ValkeyServer(Server):
 
     def __init__(self, binary: Path, config: dict[str, Setting]) -> None:
         self._binary = binary
-        defaults: dict[str, Setting] = {
-            "bind": "127.0.0.1",
-            "save": "",
-            "appendonly": True,
-            "appendfsync": "everysec",
-        }
+        defaults: dict[str, Setting] = {"bind": "127.0.0.1", "save": "", "appendonly": True, "appendfsync": "everysec"}
         self._config = defaults | config
         super().__init__(binary, user=-1)
 

@@ -14,16 +14,7 @@ from typing import Literal
 
 from raceproof.kernel.errors import DeclarationError
 from raceproof.webhooks.headers import AnyHeaders, headers_of
-from raceproof.webhooks.scheme import (
-    MALFORMED,
-    MISMATCH,
-    MISSING,
-    VERIFIED,
-    Rejected,
-    Verified,
-    fresh,
-    keys_of,
-)
+from raceproof.webhooks.scheme import MALFORMED, MISMATCH, MISSING, VERIFIED, Rejected, Verified, fresh, keys_of
 from raceproof.webhooks.secret import Secret
 
 Algorithm = Literal["sha1", "sha256", "sha384", "sha512"]

@@ -82,11 +82,7 @@ class PostgresEnds:
         return (yield from self._joined(first, keys, arrays, requests))
 
     def _by_fence(
-        self,
-        first: MoveRequest,
-        claims: Sequence[Claim[Any, Any]],
-        groups: Sequence[Sequence[int]],
-        requests: Requests,
+        self, first: MoveRequest, claims: Sequence[Claim[Any, Any]], groups: Sequence[Sequence[int]], requests: Requests
     ) -> Program[Sequence[Answer[Any, Any] | None]]:
         """A statement for the claims of each fence, and all of them or none."""
         types = yield from self._plain.dialect.column_types(first.move.lifecycle)
@@ -163,17 +159,13 @@ class PostgresEnds:
         (column,) = request.move.lifecycle.key_columns
         own = {"key": identifier(column), "key_type": types[column]}
         return self._plain.fast_texts.get(
-            "move.fast_same",
-            (request.shape, types[column]),
-            lambda: {**self._plain.slots(request), **own},
+            "move.fast_same", (request.shape, types[column]), lambda: {**self._plain.slots(request), **own}
         )
 
     def _many_text(self, request: MoveRequest, types: Mapping[str, str]) -> Prepared:
         """For rows that have each something of their own."""
         return self._plain.fast_texts.get(
-            "move.fast_many",
-            (request.shape, tuple(types.items())),
-            lambda: self._many_slots(request, types),
+            "move.fast_many", (request.shape, tuple(types.items())), lambda: self._many_slots(request, types)
         )
 
     def _many_slots(self, request: MoveRequest, types: Mapping[str, str]) -> Mapping[str, str]:

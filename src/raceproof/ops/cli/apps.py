@@ -126,8 +126,7 @@ def import_app(name: str, asked: str | None = None) -> ModuleType:
         raise Failure(f"{asked}: the import failed: {error}") from error
     except (Exception, SystemExit) as error:
         raise Failure(
-            f"{asked}: the import failed: {type(error).__name__}: {error}",
-            advice="`raceproof --debug …` shows where.",
+            f"{asked}: the import failed: {type(error).__name__}: {error}", advice="`raceproof --debug …` shows where."
         ) from error
 
 

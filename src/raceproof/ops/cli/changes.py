@@ -127,12 +127,7 @@ def _exit_code(done: Sequence[Change]) -> ExitCode:
 
 
 def move_rows(
-    store: Store,
-    move: Move[Any],
-    keys: Sequence[Key],
-    columns: Mapping[str, Any],
-    by: str | None,
-    reason: str | None,
+    store: Store, move: Move[Any], keys: Sequence[Key], columns: Mapping[str, Any], by: str | None, reason: str | None
 ) -> Iterator[Change]:
     """Move the rows in batches; stop after a batch whose outcome is unknown."""
     if len(keys) == 1:

@@ -22,12 +22,7 @@ class Items:
     """Runs items one after the other, and hands their ends to `finishing`; several of these runs go on at once."""
 
     def __init__(
-        self,
-        handler: Handler,
-        held: Held,
-        finishing: Finishing,
-        is_stopped: Callable[[], bool],
-        timeout: float | None,
+        self, handler: Handler, held: Held, finishing: Finishing, is_stopped: Callable[[], bool], timeout: float | None
     ) -> None:
         self._handler = handler
         self._held = held

@@ -14,11 +14,7 @@ from raceproof.testing.contract.jobs import ALL_FORMS, FORMS
 
 
 def logins(
-    ground: Ground,
-    history: bool = False,
-    tenant: str | None = None,
-    form: str | None = None,
-    **changes: Any,
+    ground: Ground, history: bool = False, tenant: str | None = None, form: str | None = None, **changes: Any
 ) -> tuple[Attempts, Spec[str]]:
     """Logins of users: pending, scanned, done, or superseded by the next login."""
     declared: dict[str, Any] = {
@@ -46,12 +42,7 @@ def logins(
         declared["claims"] = {"work": {"at": ["pending", "scanned"], "lease": 30, "form": FORMS[form]}}
     spec = Lifecycle.from_dict(declared)
     ground.table(spec, {"owner": "text"})
-    settings = {
-        "owner": "owner",
-        "supersede": spec.moves["supersede"],
-        "link": "superseded_by",
-        "started": "began_at",
-    }
+    settings = {"owner": "owner", "supersede": spec.moves["supersede"], "link": "superseded_by", "started": "began_at"}
     return Attempts(spec, **{**settings, "ttl": 900.0, **changes}), spec
 
 

@@ -84,10 +84,7 @@ async def test_a_fence_is_not_behind_the_clock_of_the_store(ground: Ground) -> N
     await put(ground, job, "new", "another")
     await put(ground, job, "forgotten", fence=1)
     work = job.claims["work"]
-    claims = [
-        await ground.db.claim_one(work, "another", now=NOON),
-        *await ground.db.claim(work, 2, now=NOON),
-    ]
+    claims = [await ground.db.claim_one(work, "another", now=NOON), *await ground.db.claim(work, 2, now=NOON)]
     assert [one.key for one in claims] == ["another", "new", "forgotten"]
     assert {one.fence for one in claims} == {int(NOON.timestamp() * 1_000_000)}
 
@@ -122,10 +119,7 @@ async def test_a_claim_is_counted_from_before_the_question(ground: Ground) -> No
     (first,) = await ground.db.claim(work, where=column("job_id") == "a")
     driver: Any = ground.db.store.driver
     claims = driver.programs.claims
-    for program in (
-        claims.acquire(claim_request(work, limit=1)),
-        claims.renew([first], work.lease, None, "token"),
-    ):
+    for program in (claims.acquire(claim_request(work, limit=1)), claims.renew([first], work.lease, None, "token")):
         (answer,), sent = await Caller(driver).run(answered_late(program))
         assert isinstance(answer, Claim)
         assert answer.deadline <= sent + work.lease
@@ -199,10 +193,7 @@ async def test_a_row_that_kills_its_workers_is_dead_letter_by_the_next_claim(gro
         claims = await ground.db.claim(work, 5, now=after(200))
     assert [one.key for one in claims] == ["good"]
     assert ground.get(job, "poison")["status"] == "DEAD"
-    assert [(event.key, event.outcome) for event in told] == [
-        ("good", "claimed"),
-        ("poison", "dead-lettered"),
-    ]
+    assert [(event.key, event.outcome) for event in told] == [("good", "claimed"), ("poison", "dead-lettered")]
 
 
 @ALL_FORMS

@@ -34,11 +34,7 @@ async def test_a_claim_sets_aside_only_what_its_guards_let_it_have(ground: Groun
     told: list[Event] = []
     with subscribed(told.append):
         assert await ground.db.claim(work, 5, now=NOON, where=column("made_at") > 0) == []
-    assert [ground.get(job, key)["status"] for key in ("bob's", "early", "late")] == [
-        "QUEUED",
-        "QUEUED",
-        "DEAD",
-    ]
+    assert [ground.get(job, key)["status"] for key in ("bob's", "early", "late")] == ["QUEUED", "QUEUED", "DEAD"]
     assert [(event.key, event.outcome) for event in told] == [("late", "dead-lettered")]
     assert await ground.db.claim(work, 5, now=NOON) == []
     assert [ground.get(job, key)["status"] for key in ("bob's", "early")] == ["QUEUED", "DEAD"]

@@ -12,10 +12,7 @@ from raceproof.testing.contract.clock import NOON, after
 from raceproof.testing.contract.grounds import Ground
 from raceproof.testing.contract.jobs import ALL_FORMS, jobs, put
 
-MOVES = {
-    "start": {"from": ["QUEUED"], "to": "RUNNING"},
-    "finish": {"from": ["RUNNING"], "to": "DONE"},
-}
+MOVES = {"start": {"from": ["QUEUED"], "to": "RUNNING"}, "finish": {"from": ["RUNNING"], "to": "DONE"}}
 FORMS_ALONE = {"attempts": None, "max_attempts": None, "not_before": None, "back": None, "dead_letter": None}
 # how a second finish is answered: only a fence that stays in the row shows that the first one was its own
 ENDED = {"columns": Already, "timestamp": Lost, "marker": Lost}
@@ -23,14 +20,7 @@ ENDED = {"columns": Already, "timestamp": Lost, "marker": Lost}
 
 def plain(ground: Ground, form: str) -> Spec[str]:
     """Jobs whose finish returns nothing but the answer: stores have a fast path for them."""
-    return jobs(
-        ground,
-        form,
-        claim=FORMS_ALONE,
-        revision=None,
-        statuses=["QUEUED", "RUNNING", "DONE"],
-        moves=MOVES,
-    )
+    return jobs(ground, form, claim=FORMS_ALONE, revision=None, statuses=["QUEUED", "RUNNING", "DONE"], moves=MOVES)
 
 
 @ALL_FORMS
@@ -145,13 +135,7 @@ async def test_a_row_that_is_given_back_is_where_its_claim_found_it(ground: Grou
     job = jobs(
         ground,
         history=True,
-        claim={
-            "move": None,
-            "at": ["QUEUED", "CHECKED"],
-            "back": None,
-            "not_before": None,
-            "dead_letter": None,
-        },
+        claim={"move": None, "at": ["QUEUED", "CHECKED"], "back": None, "not_before": None, "dead_letter": None},
     )
     await put(ground, job, "a", status="CHECKED")
     (mine,) = await ground.db.claim(job.claims["work"], now=NOON)

@@ -111,13 +111,7 @@ async def test_a_move_among_the_claimed_statuses_keeps_the_claim(ground: Ground,
             "check": {"from": ["QUEUED"], "to": "CHECKED", "sets": ["result"]},
             "finish": {"from": ["QUEUED", "CHECKED"], "to": "DONE"},
         },
-        claim={
-            "move": None,
-            "at": ["QUEUED", "CHECKED"],
-            "back": None,
-            "dead_letter": None,
-            "max_attempts": None,
-        },
+        claim={"move": None, "at": ["QUEUED", "CHECKED"], "back": None, "dead_letter": None, "max_attempts": None},
     )
     await put(ground, job, "a")
     (claim,) = await ground.db.claim(job.claims["work"], by="worker-1", now=NOON)

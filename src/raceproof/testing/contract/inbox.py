@@ -57,9 +57,7 @@ async def test_events_of_one_user_are_worked_on_in_order_and_of_many_at_once(gro
     assert seen == [["0", "2", "3", "4"], ["1"], ["5"], []]
 
 
-async def test_an_event_that_always_fails_is_dead_letter_and_lets_the_next_one_through(
-    ground: Ground,
-) -> None:
+async def test_an_event_that_always_fails_is_dead_letter_and_lets_the_next_one_through(ground: Ground) -> None:
     """After its last attempt it is dead, and no longer in the way."""
     inbox = Inbox(fresh_name("inbox"), attempts=2)
     ground.inbox_table(inbox)
@@ -85,9 +83,7 @@ async def test_all_that_wait_are_counted_also_behind_others(ground: Ground) -> N
         await ground.db.move_many(inbox.finish, await ground.db.claim(inbox.work, 10, now=after(left)))
 
 
-async def test_events_of_one_user_that_come_together_keep_their_order_whatever_their_ids(
-    ground: Ground,
-) -> None:
+async def test_events_of_one_user_that_come_together_keep_their_order_whatever_their_ids(ground: Ground) -> None:
     """Ids order nothing, neither as text nor as numbers."""
     inbox = an_inbox(ground)
     ids = ["9", "10", "b", "a"]

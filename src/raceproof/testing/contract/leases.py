@@ -39,10 +39,7 @@ async def test_takeover_after_the_lease_raises_the_epoch_and_the_old_one_is_refu
     bob = await ground.db.acquire_lease(lease, "bob", now=after(30.1))
     assert isinstance(bob, LeaseGranted)
     assert bob.epoch > ann.epoch
-    for answer in (
-        await ground.db.renew_lease(ann, now=after(31)),
-        await ground.db.release_lease(ann, now=after(31)),
-    ):
+    for answer in (await ground.db.renew_lease(ann, now=after(31)), await ground.db.release_lease(ann, now=after(31))):
         assert isinstance(answer, LeaseHeldByOther)
         assert answer.by == "bob"
     assert isinstance(await ground.db.renew_lease(bob, now=after(40)), LeaseGranted)
@@ -53,10 +50,7 @@ async def test_only_the_holder_renews_and_steps_down(ground: Ground) -> None:
     lease = a_lease(ground)
     ann = await ground.db.acquire_lease(lease, "ann", now=NOON)
     eve = replace(ann, by="eve")
-    for answer in (
-        await ground.db.renew_lease(eve, now=after(1)),
-        await ground.db.release_lease(eve, now=after(1)),
-    ):
+    for answer in (await ground.db.renew_lease(eve, now=after(1)), await ground.db.release_lease(eve, now=after(1))):
         assert isinstance(answer, LeaseHeldByOther)
         assert answer.by == "ann"
     assert (await ground.db.lease_holder(lease, now=after(29))).by == "ann"
@@ -70,10 +64,7 @@ async def test_a_lease_is_counted_from_before_the_question(ground: Ground) -> No
     leases = driver.programs.leases
     ann = await ground.db.acquire_lease(lease, "ann")
     other = Lease("other", 30, lease.table)
-    for program in (
-        leases.acquire(LeaseRequest(other, "ann")),
-        leases.renew(LeaseRequest(lease, "ann", ann.epoch)),
-    ):
+    for program in (leases.acquire(LeaseRequest(other, "ann")), leases.renew(LeaseRequest(lease, "ann", ann.epoch))):
         answer, sent = await Caller(driver).run(answered_late(program))
         assert isinstance(answer, LeaseGranted)
         assert answer.deadline <= sent + lease.seconds

@@ -49,13 +49,7 @@ async def test_a_move_from_elsewhere_is_refused_and_says_what_is_allowed(ground:
     assert isinstance(answer, Refused)
     assert (answer.status, answer.allowed, answer.unmet) == ("SENT", ("take_back", "finish", "fail"), ())
     assert (answer.won, answer.reached) == (False, False)
-    assert ground.get(order, "a") == {
-        "status": "SENT",
-        "rev": "0",
-        "packer": None,
-        "box": None,
-        "packed_at": None,
-    }
+    assert ground.get(order, "a") == {"status": "SENT", "rev": "0", "packer": None, "box": None, "packed_at": None}
 
 
 async def test_a_row_that_is_not_there_is_missing(ground: Ground) -> None:

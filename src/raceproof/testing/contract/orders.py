@@ -13,12 +13,7 @@ DECLARATION: dict[str, Any] = {
     "terminal": ["DONE", "FAILED"],
     "revision": "rev",
     "moves": {
-        "pack": {
-            "from": ["NEW", "RETURNED"],
-            "to": "PACKED",
-            "stamp": ["packed_at"],
-            "sets": ["packer", "box"],
-        },
+        "pack": {"from": ["NEW", "RETURNED"], "to": "PACKED", "stamp": ["packed_at"], "sets": ["packer", "box"]},
         "send": {"from": ["PACKED"], "to": "SENT"},
         "take_back": {"from": ["SENT"], "to": "RETURNED"},
         "finish": {"from": ["SENT", "PACKED"], "to": "DONE"},

@@ -19,22 +19,10 @@ def pictures(ground: Ground, told: bool, **changes: Any) -> tuple[Delivery, Spec
     delivery = Delivery("picture", table, **{"key": "job_id", **columns, **changes})
     # grounds make tables from lifecycles; this lifecycle exists for its columns
     moves = {
-        "a": {
-            "from": ["x"],
-            "to": "y",
-            "stamp": ["delivering_at", "delivered_at"],
-            "sets": list(columns.values()),
-        }
+        "a": {"from": ["x"], "to": "y", "stamp": ["delivering_at", "delivered_at"], "sets": list(columns.values())}
     }
     spec = Lifecycle.from_dict(
-        {
-            "name": "P",
-            "table": table,
-            "key": "job_id",
-            "statuses": ["x", "y"],
-            "column": "kind",
-            "moves": moves,
-        }
+        {"name": "P", "table": table, "key": "job_id", "statuses": ["x", "y"], "column": "kind", "moves": moves}
     )
     ground.table(spec, {"tries": "integer"} if told else None)
     ground.put(spec, "a", "x")

@@ -9,14 +9,7 @@ from raceproof.testing.explorer.entry import ExplorationFailed, Explored, explor
 from raceproof.testing.explorer.loop import NotExplorable
 from raceproof.testing.explorer.search import Explorer, NotDeterministic
 from raceproof.testing.explorer.verdict import Limits, Verdict
-from raceproof.testing.explorer.world import (
-    Call,
-    Effect,
-    EffectRefused,
-    EffectUnknown,
-    Moment,
-    World,
-)
+from raceproof.testing.explorer.world import Call, Effect, EffectRefused, EffectUnknown, Moment, World
 
 __all__ = [
     "Call",

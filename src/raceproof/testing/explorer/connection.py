@@ -63,10 +63,7 @@ class ExploredDriver(AsyncDriver):
         return await self._steps(program, None)
 
     async def _steps(
-        self,
-        program: Program[T],
-        label: Callable[[], str] | None,
-        again: Callable[[], Program[T]] | None = None,
+        self, program: Program[T], label: Callable[[], str] | None, again: Callable[[], Program[T]] | None = None
     ) -> T:
         if self._explored.whole_calls:
             whole: _Whole[T] = await self._wait(lambda: _name(program), lambda: self._whole(program), plain=True)

@@ -30,17 +30,7 @@ SURE = (Fate.DONE,)
 class Operation:
     """Something that a process waits for: a statement, an effect, a timer, its own start."""
 
-    __slots__ = (
-        "apply",
-        "errors",
-        "fates",
-        "future",
-        "label",
-        "number",
-        "process",
-        "trial",
-        "uses_store",
-    )
+    __slots__ = ("apply", "errors", "fates", "future", "label", "number", "process", "trial", "uses_store")
 
     def __init__(
         self,

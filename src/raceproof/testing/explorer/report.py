@@ -81,14 +81,8 @@ def certificate(verdict: Verdict) -> list[tuple[str, str]]:
             "schedules",
             f"{covered.schedules:,} in {_seconds(verdict)}, the longest of {_counted(covered.longest, 'step')}",
         ),
-        (
-            "states",
-            f"{covered.states:,}, each told apart by its rows, its clock and what every process has seen",
-        ),
-        (
-            "deviations",
-            f"all schedules with up to {covered.exhausted}" if covered.exhausted >= 0 else "none exhausted",
-        ),
+        ("states", f"{covered.states:,}, each told apart by its rows, its clock and what every process has seen"),
+        ("deviations", f"all schedules with up to {covered.exhausted}" if covered.exhausted >= 0 else "none exhausted"),
         (
             "crash points",
             f"{before + after:,}: just before {before} and just after {after} of {_counted(operations, 'operation')}, "

@@ -63,11 +63,7 @@ class Explorer:
     """A scenario on a ground, ready to be run as often as needed."""
 
     def __init__(
-        self,
-        world: World,
-        limits: Limits | None = None,
-        ground: Ground | None = None,
-        whole_calls: bool = False,
+        self, world: World, limits: Limits | None = None, ground: Ground | None = None, whole_calls: bool = False
     ) -> None:
         if not world.processes:
             raise CallError(f"{world.name}: nothing to explore; declare a process with @world.process")
@@ -116,10 +112,7 @@ class Explorer:
         return self.replays([parsed(schedule, self.world.names)], strict)[0]
 
     def replays(
-        self,
-        schedules: Sequence[Schedule],
-        strict: bool = True,
-        waits: Sequence[Sequence[float]] | None = None,
+        self, schedules: Sequence[Schedule], strict: bool = True, waits: Sequence[Sequence[float]] | None = None
     ) -> list[Verdict]:
         """The same for many; `waits` says for each to which moments time goes when it passes, as in an earlier run."""
         given = [None] * len(schedules) if waits is None else waits

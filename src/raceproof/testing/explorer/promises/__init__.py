@@ -14,15 +14,7 @@ from raceproof.testing.explorer.promises.deliveries import delivers, keeps_deliv
 from raceproof.testing.explorer.promises.inbox import keeps_inbox
 from raceproof.testing.explorer.promises.leases import keeps_lease
 from raceproof.testing.explorer.promises.moves import keeps_calls, keeps_moves
-from raceproof.testing.explorer.promises.values import (
-    at_each_step,
-    number,
-    outcomes,
-    rows_of,
-    seconds,
-    text,
-    told,
-)
+from raceproof.testing.explorer.promises.values import at_each_step, number, outcomes, rows_of, seconds, text, told
 
 __all__ = [
     "at_each_step",

@@ -102,11 +102,7 @@ def fence_told(event: Event) -> Any:
 
 
 def late_writers(
-    moment: Moment,
-    declared: Any,
-    taking: Sequence[str],
-    writing: Sequence[str],
-    compared: Callable[[Any], Any] | None,
+    moment: Moment, declared: Any, taking: Sequence[str], writing: Sequence[str], compared: Callable[[Any], Any] | None
 ) -> object:
     """P4, P5: who holds a row in an older turn than the newest that was given out is never told that it has won."""
     newest: dict[str, tuple[Any, str]] = {}

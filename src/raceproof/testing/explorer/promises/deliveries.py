@@ -5,16 +5,7 @@ from typing import Any
 from raceproof.deliveries import Delivery, DeliveryState
 from raceproof.testing.explorer.ground import Tables
 from raceproof.testing.explorer.promises.claims import fence_told, late_writers
-from raceproof.testing.explorer.promises.values import (
-    Row,
-    at_each_step,
-    named,
-    order,
-    rows_of,
-    seconds,
-    text,
-    told,
-)
+from raceproof.testing.explorer.promises.values import Row, at_each_step, named, order, rows_of, seconds, text, told
 from raceproof.testing.explorer.world import Effect, Moment, World
 
 

@@ -24,10 +24,7 @@ def keeps_lease(world: World, lease: Lease, *guarded: Move[Any] | Claimable[Any]
         until = seconds(old.get("until"))
         if now < was:
             return f"the epoch went from {was} to {now}"
-        if (text(old.get("since")), text(old.get("holder"))) == (
-            text(new.get("since")),
-            text(new.get("holder")),
-        ):
+        if (text(old.get("since")), text(old.get("holder"))) == (text(new.get("since")), text(new.get("holder"))):
             return True
         if now == was:
             return f"{new.get('holder')} took over in the epoch {was} of {old.get('holder')}"

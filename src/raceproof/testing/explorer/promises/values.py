@@ -84,19 +84,7 @@ def outcomes(moment: Moment, declared: object, outcome: str, *operations: str) -
     return any(event.outcome == outcome for _, event in told(moment, declared, *asked))
 
 
-_OPERATIONS = (
-    "move",
-    "claim",
-    "renew",
-    "release",
-    "fail",
-    "deliver",
-    "mark",
-    "resolve",
-    "start",
-    "lease",
-    "receive",
-)
+_OPERATIONS = ("move", "claim", "renew", "release", "fail", "deliver", "mark", "resolve", "start", "lease", "receive")
 
 
 def named(key: tuple[str, ...]) -> str:
