@@ -28,7 +28,7 @@ from raceproof.run.worker.finishing import Finishing
 from raceproof.run.worker.held import Held
 from raceproof.run.worker.items import Handler, Items, is_coroutine_function
 from raceproof.run.worker.running import Running
-from raceproof.run.worker.standing import Standing
+from raceproof.run.worker.admission import Admission
 from raceproof.run.worker.threads import GLANCE, ThreadItems
 from raceproof.store import AsyncStore
 
@@ -93,8 +93,8 @@ class Worker:
         if self._parallel < 1:
             raise CallError(f"{claim}: parallel={parallel} would run nothing")
         self._by = by or default_actor()
-        self._standing = Standing(db, self._by, limit, leader)
-        is_stopped = self._may_not_begin if self._standing.is_needed else self._stopping.is_set
+        self._admission = Admission(db, self._by, limit, leader)
+        is_stopped = self._may_not_begin if self._admission.is_needed else self._stopping.is_set
         items = (handler, self._held, self._finishing, is_stopped, timeout)
         self._items = Items(*items) if self._are_coroutines else ThreadItems(*items, self._parallel)
         self._where = predicates(where)
@@ -169,10 +169,10 @@ class Worker:
     async def _work(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            guards = self._standing.guards()
-            if guards is not None and self._limit is not None and self._standing.slot is None:
-                await self._ask(self._standing.take_slot(self._limit))
-            if guards is None or not self._standing.has_slot:
+            guards = self._admission.guards()
+            if guards is not None and self._limit is not None and self._admission.slot is None:
+                await self._ask(self._admission.take_slot(self._limit))
+            if guards is None or not self._admission.has_slot:
                 await self._stand_by(guards is None)
                 continue
             half = self._batch.size // 2
@@ -198,12 +198,12 @@ class Worker:
                 return
             elif not self._until_idle:
                 await self._finishing.flush()
-                await self._standing.free_slot()
+                await self._admission.free_slot()
                 await self._sleep(self._poll)
 
     def _may_not_begin(self) -> bool:
         """Whether no item may be begun any more, or now."""
-        return self._stopping.is_set() or not self._standing.may_begin()
+        return self._stopping.is_set() or not self._admission.may_begin()
 
     def _role_changed(self) -> None:
         self._give_back_what_may_not_begin()
@@ -211,7 +211,7 @@ class Worker:
 
     def _give_back_what_may_not_begin(self) -> None:
         """P11: the items that have not begun can be claimed by others at once."""
-        if not self._standing.may_begin():
+        if not self._admission.may_begin():
             self._items.give_back(self._running.stop_waiting())
 
     async def _stand_by(self, passive: bool) -> None:
@@ -220,7 +220,7 @@ class Worker:
         if passive:
             self._answered = time.monotonic()  # nothing is to be asked
             if not self._running:
-                await self._standing.free_slot()
+                await self._admission.free_slot()
         await self._sleep(self._poll)
 
     async def _claim_some(self, most: int, guards: tuple[Predicate, ...]) -> list[Claim[Any, Any]] | None:
@@ -279,7 +279,7 @@ class Worker:
             hung = False
             try:
                 async with asyncio.timeout(often / 3) as patience:
-                    await self._standing.keep_slot()
+                    await self._admission.keep_slot()
                     gone = await self._held.renew(time.monotonic() + lease * 2 / 3)
             except asyncio.CancelledError:
                 raise
@@ -307,7 +307,7 @@ class Worker:
             if held:
                 self._items.give_back(held)
                 await self._finishing.flush()
-            await self._standing.free_slot()
+            await self._admission.free_slot()
         finally:
             self._items.let_go()
             # a driver may swallow a cancellation that meets it while it connects

@@ -7,8 +7,8 @@ from raceproof.run.limit import ConcurrencyLimit, Slot
 from raceproof.store import AsyncStore
 
 
-class Standing:
-    """What a worker has beside its claims: the lead, and a slot of the limit."""
+class Admission:
+    """What a worker needs beside its claims: leadership, and a slot of the limit."""
 
     def __init__(self, db: AsyncStore, by: str, limit: ConcurrencyLimit | None, leader: Leader | None) -> None:
         self._db = db
