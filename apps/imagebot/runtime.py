@@ -116,7 +116,7 @@ class Runtime:
 
     async def drain(self) -> None:
         """Resign as leader, take nothing more, let running work end."""
-        await self.lock.leader.release_lease()
+        await self.lock.leader.resign()
         for worker in self._workers.values():
             worker.stop()
         await self._loops.drain(*self._workers, seconds=self._settings.drain + 2)

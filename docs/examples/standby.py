@@ -35,7 +35,7 @@ async def run(db: AsyncStore) -> None:
                 second.guard  # noqa: B018
             except NotLeading as error:
                 print(f"NotLeading: {error}")
-            await first.release_lease()
+            await first.resign()
             await second.wait_for(Role.ACTIVE)
 
 

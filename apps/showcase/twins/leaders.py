@@ -90,7 +90,7 @@ class Guarded(Code):
                 await self._desk.held_off("leaders", slot, answer)
 
     async def close(self) -> None:
-        await self._leader.release_lease()
+        await self._leader.resign()
 
 
 LEADERS = Scenario(

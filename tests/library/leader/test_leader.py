@@ -219,7 +219,7 @@ async def test_a_callback_may_step_down(place: Place, after: str) -> None:
 
     async def refuse(leader: Leader) -> None:
         calls.append("active")
-        await leader.release_lease()
+        await leader.resign()
         if after == "a rest":
             await asyncio.sleep(0)
         calls.append("refused")
@@ -245,7 +245,7 @@ async def test_stepping_down_that_was_cancelled_is_done_at_the_end(place: Place)
 
     async def refuse(leader: Leader) -> None:
         began.set()
-        await asyncio.create_task(leader.release_lease())
+        await asyncio.create_task(leader.resign())
 
     async with connect(place.url) as db:
         async with Leader(db, lease, on_active=refuse) as leader:
@@ -351,7 +351,7 @@ async def test_stepping_down_ends_at_whatever_moment_it_comes(tmp_path: Path, st
         for _ in range(steps):
             await asyncio.sleep(0)
         async with asyncio.timeout(DEADLINE):
-            await leader.release_lease()
+            await leader.resign()
         assert (await db.lease_holder(lease)).by is None
 
 

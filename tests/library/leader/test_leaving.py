@@ -30,7 +30,7 @@ async def test_a_farewell_that_has_begun_comes_to_its_end(place: Place) -> None:
         await leader.wait_for(Role.ACTIVE)
         await take_away(db, lease)
         await began.wait()
-        leaving = asyncio.create_task(leader.release_lease())
+        leaving = asyncio.create_task(leader.resign())
         await asyncio.sleep(0)
         enough.set()
         async with asyncio.timeout(DEADLINE):
@@ -77,7 +77,7 @@ async def test_who_leaves_while_the_lease_is_asked_for_gives_it_back(place: Plac
         db.acquire_lease = slow  # type: ignore[method-assign]
         leader = await Leader(db, lease).__aenter__()
         await given.wait()
-        leaving = asyncio.create_task(leader.release_lease())
+        leaving = asyncio.create_task(leader.resign())
         await asyncio.sleep(0)
         arrives.set()
         await leaving
@@ -109,16 +109,16 @@ async def test_a_leader_is_entered_once(place: Place, how: str) -> None:
     async with connect(place.url) as db:
         leader = Leader(db, lease)
         if how == "stepped down before":
-            await leader.release_lease()
+            await leader.resign()
         else:
             await leader.__aenter__()
             await leader.wait_for(Role.ACTIVE)
         if how == "left":
-            await leader.release_lease()
+            await leader.resign()
         with pytest.raises(CallError, match="make a Leader for each block"):
             async with leader:
                 pass
-        await leader.release_lease()
+        await leader.resign()
         assert (await db.lease_holder(lease)).by is None
 
 

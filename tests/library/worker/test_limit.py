@@ -170,12 +170,12 @@ async def test_who_hears_nothing_of_its_slot_begins_nothing_when_its_time_is_ove
 
     def plain(claim: Claim[Any, Any]) -> None:
         begun.append(claim.key)
-        while mine._standing.may_begin():
+        while mine._admission.may_begin():
             """Busy for as long as the slot lasts."""
 
     async def coroutine(claim: Claim[Any, Any]) -> None:
         begun.append(claim.key)
-        await until(lambda: not mine._standing.may_begin(), "the time of the slot is over")
+        await until(lambda: not mine._admission.may_begin(), "the time of the slot is over")
 
     monkeypatch.setattr(store, "renew_lease", hang)
     mine = worker(ground, job, plain if kind == "plain" else coroutine, limit=limit, parallel=1, poll=600)
@@ -228,7 +228,7 @@ async def test_a_worker_without_the_lead_leaves_its_slot_to_others(ground: Groun
         mine = worker(ground, job, working, limit=limit, leader=leader, poll=600)
         running = asyncio.create_task(mine.run())
         await working.entered.wait()
-        await leader.release_lease()
+        await leader.resign()
         assert await limit.take(db(ground), "other") is None
         working.go_on.set()
         await until_free(ground, limit)

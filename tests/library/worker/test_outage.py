@@ -51,7 +51,7 @@ async def test_a_worker_with_a_limit_outlives_an_outage(
     mine = worker(ground, job, handle, limit=limit, poll=0.01)
     running = asyncio.create_task(mine.run())
     await done.wait()
-    await until(lambda: mine.finished == 1 and mine._standing.slot is None, "it is idle")
+    await until(lambda: mine.finished == 1 and mine._admission.slot is None, "it is idle")
     server.kill()
     caplog.clear()
     await until(lambda: caplog.text.count("could not be asked") > 2 or running.done(), "it has felt the outage")

@@ -94,7 +94,7 @@ async def test_what_runs_when_the_lead_is_lost_is_finished_by_its_claim(ground: 
         mine = worker(ground, job, handle, leader=leader, parallel=1, max_batch=1, poll=0.01)
         running = asyncio.create_task(mine.run())
         await entered.wait()
-        await leader.release_lease()
+        await leader.resign()
         go_on.set()
         await until(lambda: mine.finished == 1, "what ran is finished")
         for _ in range(20):
@@ -127,7 +127,7 @@ async def test_what_was_not_begun_when_the_lead_is_lost_is_given_back_untried(gr
         mine._batch.size = 8
         running = asyncio.create_task(mine.run())
         await until(lambda: mine._running.items == 8 and bool(begun), "all are held, and one runs")
-        await leader.release_lease()
+        await leader.resign()
         await until(lambda: statuses(ground, job, keys)["QUEUED"] > 4, "what waits is given back")
         go_on.set()
         await until(lambda: mine.finished == 1 and mine._held.all() == [], "nothing is held")
@@ -146,7 +146,7 @@ async def test_a_thread_begins_nothing_after_the_lead_is_lost(ground: Ground) ->
 
     def handle(claim: Claim[Any, Any]) -> None:
         begun.append(claim.key)
-        asyncio.run_coroutine_threadsafe(leader.release_lease(), loop).result(DEADLINE)
+        asyncio.run_coroutine_threadsafe(leader.resign(), loop).result(DEADLINE)
 
     async with Leader(db(ground), lease, by="me") as leader:
         await leader.wait_for(Role.ACTIVE)
@@ -166,7 +166,7 @@ async def test_a_thread_begins_nothing_after_the_lead_is_lost(ground: Ground) ->
             mine._items._threads = threads  # type: ignore[attr-defined]
             running = asyncio.create_task(mine.run())
             await until(lambda: not threads._work_queue.empty(), "an item waits for the thread")
-            await leader.release_lease()
+            await leader.resign()
             busy.set()
             mine.stop()
             await running

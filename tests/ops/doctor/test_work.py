@@ -47,7 +47,7 @@ def test_a_lease_that_was_over_long_ago_is_found_and_released(ill: Ill) -> None:
     assert (ill.db.read(Job, "old") or {})["status"] == "QUEUED"
 
 
-def test_rows_out_of_attempts_are_found_and_dead_letter(ill: Ill) -> None:
+def test_rows_out_of_attempts_are_found_and_dead_lettered(ill: Ill) -> None:
     """A sweep does it, so it is safe."""
     ill.put("ill_jobs", id="tired", status="QUEUED", made_at=1, attempts=3)
     ill.db.offer(Job.work, ["tired"])

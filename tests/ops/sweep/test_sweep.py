@@ -74,7 +74,7 @@ async def test_a_row_on_its_last_attempt_is_not_dead_letter_while_it_is_held(gro
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_row_that_is_held_by_another_claim_is_not_dead_letter(ground: Ground, form: str) -> None:
+async def test_a_row_that_is_held_by_another_claim_is_not_dead_lettered(ground: Ground, form: str) -> None:
     """The second claim was offered the row too, and has not heard that it is on its last attempt."""
     job = two_ways(jobs(ground, form))
     work, other = job.claims["work"], job.claims["other"]

@@ -242,7 +242,7 @@ def test_a_claim_passes_over_what_somebody_is_deciding_about(postgres_server: Po
             slow.rollback()
 
 
-def test_a_row_that_is_being_finished_is_not_dead_letter(postgres_server: PostgresServer) -> None:
+def test_a_row_that_is_being_finished_is_not_dead_lettered(postgres_server: PostgresServer) -> None:
     """P5: on its last attempt, long after its lease: who sets it aside neither waits for that nor overwrites it."""
     place = PostgresPlace(postgres_server.url)
     spec = prepared(place, [])

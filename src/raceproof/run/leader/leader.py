@@ -85,7 +85,7 @@ class Leader:
         self._uncut: set[asyncio.Task[Any]] = set()
         self._wake = asyncio.Event()
         self._wakes: list[Callable[[], None]] = []
-        self._block = SignalledBlock(self.release_lease) if signals else None
+        self._block = SignalledBlock(self.resign) if signals else None
 
     @property
     def dialect(self) -> str:
@@ -132,12 +132,12 @@ class Leader:
         try:
             if self._block:
                 await self._block.leave()
-            await self.release_lease()
+            await self.resign()
         finally:
             ended = self._block.close(kind) if self._block else None
         return ended
 
-    async def release_lease(self) -> None:
+    async def resign(self) -> None:
         """Stop leading and stop asking; the next one need not wait for the end of the lease. A callback may call it too."""
         self._stop()
         try:

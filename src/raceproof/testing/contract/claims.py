@@ -180,7 +180,7 @@ async def test_a_failed_row_rests_longer_each_time_and_is_dead_letter_in_the_end
 
 
 @ALL_FORMS
-async def test_a_row_that_kills_its_workers_is_dead_letter_by_the_next_claim(ground: Ground, form: str) -> None:
+async def test_a_row_that_kills_its_workers_is_dead_lettered_by_the_next_claim(ground: Ground, form: str) -> None:
     """The claim itself counts, so a crash costs an attempt."""
     job = jobs(ground, form)
     await put(ground, job, "poison", "good")
@@ -443,7 +443,7 @@ async def test_bad_calls_about_claims_raise_before_anything_is_sent(ground: Grou
     """Invalid arguments are errors of the call."""
     job = jobs(ground)
     work = job.claims["work"]
-    with pytest.raises(CallError, match="not a number of rows"):
+    with pytest.raises(CallError, match="must be a number of rows"):
         await ground.db.claim(work, 0)
     with pytest.raises(CallError, match="this takes a claim"):
         await ground.db.claim(job.moves["start"])

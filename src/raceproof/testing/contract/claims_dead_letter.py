@@ -76,7 +76,7 @@ async def test_a_row_rests_for_every_claim_that_could_take_it(ground: Ground) ->
 
 
 @ALL_FORMS
-async def test_a_row_that_is_held_on_its_last_attempt_is_not_dead_letter(ground: Ground, form: str) -> None:
+async def test_a_row_that_is_held_on_its_last_attempt_is_not_dead_lettered(ground: Ground, form: str) -> None:
     """P5: nor one whose last attempt succeeded."""
     job = jobs(ground, form)
     work = job.claims["work"]
