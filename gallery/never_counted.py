@@ -17,7 +17,7 @@ EXHIBIT = Exhibit(
     follows="a bug that many queues have had: an attempt is counted where it fails, in the `except`.",
     quoted="",
     right=(
-        "A job that raises an error is counted and set aside after two attempts, and a job whose worker died is found "
+        "A job that raises an error is counted and dead-lettered after two attempts, and a job whose worker died is found "
         "again. Any single fault does no harm."
     ),
     holds=Limits(deviations=1, seconds=60.0),
@@ -27,7 +27,7 @@ EXHIBIT = Exhibit(
     why="A process that dies runs no `except`: the attempts that hurt most are the ones that are never counted.",
     answer=(
         "The attempt is counted by the claim, in the write that takes the job, before any of it is run. A job that "
-        "has had its attempts is set aside by the next claim that comes by, and a person can look at it. (Two crashes "
+        "has had its attempts is dead-lettered by the next claim that comes by, and a person can look at it. (Two crashes "
         "were tried here.)"
     ),
 )

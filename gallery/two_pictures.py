@@ -44,7 +44,7 @@ UPDATE ... SET delivering_at=NULL WHERE ...  -- Allow retry""",
     answer=(
         "`deliver_once` knows three ends, not two: sent, surely not sent (`NotSent`, the next may try at once), and "
         "unknown. Telegram takes no idempotency key, so nobody can have both “never twice” and “never lost”; with "
-        '`policy="hold"` an unknown end is held for a person, who sees it in `db.deliveries(picture)` and resolves '
+        '`policy="hold"` an unknown outcome waits for an operator, who sees it in `db.deliveries(picture)` and resolves '
         "it. Every mark names the turn that it ends, so a slow sender cannot free or end the turn of another."
     ),
 )

@@ -24,4 +24,4 @@ def says_nothing_was_kept(error: BaseException) -> bool:
 
 def says_it_wrote_nothing(error: BaseException) -> bool:
     """Whether a call that asks again for an earlier one says so of itself alone: the earlier one may have been kept."""
-    return "this call wrote nothing" in notes_of(error)
+    return "this attempt wrote nothing" in notes_of(error)

@@ -23,12 +23,12 @@ from raceproof.kernel.identity import default_actor
 from raceproof.run.leader import Leader
 from raceproof.run.limit import ConcurrencyLimit
 from raceproof.run.signals import stopped_by_signals
+from raceproof.run.worker.admission import Admission
 from raceproof.run.worker.batch import BatchSize
 from raceproof.run.worker.finishing import Finishing
 from raceproof.run.worker.held import Held
 from raceproof.run.worker.items import Handler, Items, is_coroutine_function
 from raceproof.run.worker.running import Running
-from raceproof.run.worker.admission import Admission
 from raceproof.run.worker.threads import GLANCE, ThreadItems
 from raceproof.store import AsyncStore
 

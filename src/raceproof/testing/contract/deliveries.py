@@ -160,7 +160,7 @@ async def test_rows_that_are_not_there_and_calls_that_cannot_be(ground: Ground) 
     with pytest.raises(CallError, match="give probe="):
         async with once(ground, replace(delivery, policy="probe"), "a"):
             pass
-    with pytest.raises(CallError, match="not a turn"):
+    with pytest.raises(CallError, match="not a permit"):
         await ground.db.delivered(await ground.db.begin_delivery(delivery, "nobody"))
 
 
