@@ -111,5 +111,5 @@ def test_a_dialect_without_ddl_is_refused() -> None:
     """As by every function that gives DDL."""
     with pytest.raises(CallError, match="write 'postgres' or 'sqlite'"):
         ddl(Job, dialect="redis")  # type: ignore[arg-type]
-    with pytest.raises(CallError, match="is not a lifecycle"):
+    with pytest.raises(CallError, match="expected declarations"):
         ddl("jobs", dialect="sqlite")  # type: ignore[arg-type]

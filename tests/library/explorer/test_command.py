@@ -145,7 +145,7 @@ def test_a_scenario_may_be_within_something(cli: Cli, scenarios: str) -> None:
     [
         (
             "no_such_module_anywhere:x",
-            "no_such_module_anywhere: there is no module 'no_such_module_anywhere'",
+            "no_such_module_anywhere: no module 'no_such_module_anywhere'",
         ),
         ("nowhere.py:x", "nowhere.py: there is no such file"),
         ("{}:nothing", "has no 'nothing'; it has calm, test_rare."),
@@ -211,7 +211,7 @@ def test_a_schedule_belongs_to_one_scenario(cli: Cli, scenarios: str, option: st
     """With several it is not clear which is meant."""
     ended = cli(scenarios, option, "x")
     assert ended.exit_code == 2
-    assert f"{option} is about one scenario; name one of {scenarios}:calm, {scenarios}:test_rare" in ended.stderr
+    assert f"{option} takes exactly one scenario; name one of {scenarios}:calm, {scenarios}:test_rare" in ended.stderr
 
 
 def test_a_failing_schedule_is_written_as_a_test(cli: Cli, tmp_path: Path) -> None:
