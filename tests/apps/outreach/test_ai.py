@@ -92,7 +92,7 @@ async def open_rows(service: Service) -> int:
 async def test_without_money_the_stage_is_paused_and_no_attempt_is_lost(
     opening: Opening, good: RunningProvider
 ) -> None:
-    async with opening(**good.settings(), ai_budget=0.0012) as service:
+    async with opening(**good.settings(), ai_budget=0.0008) as service:
         await found(service)
         await run_all(service, 1)
         told = await reading.overview(service.database)
@@ -102,7 +102,7 @@ async def test_without_money_the_stage_is_paused_and_no_attempt_is_lost(
         assert "budget" in description["reason"]
         assert description["counts"]["pending"] > 0
         assert description["counts"].get("failed", 0) == description["counts"].get("in_progress", 0) == 0
-        assert 0 < (await budget(service))["spent"] <= 1200
+        assert 0 < (await budget(service))["spent"] <= 800
         async with service.database.read() as connection:
             waiting = select(discoveries.c.ai_description_attempts).where(
                 discoveries.c.ai_description_status == "pending"

@@ -1,10 +1,8 @@
 """Processes and schedules: B3, B4, migrations, and a storm in small."""
 
 import asyncio
-import json
 from typing import Any
 
-import pytest
 from sqlalchemy import func, select, text
 
 from outreach.metrics import Metrics
@@ -12,7 +10,6 @@ from outreach.opening import Purpose, opened
 from outreach.service import _scheduler, prepared
 from outreach.settings import Settings
 from outreach.stages import STAGES, Stage
-from outreach.storm import Plan, blow
 from outreach.storm_rows import fill
 from outreach.tables import discoveries
 from outreach.transcribing import AT_ONCE
@@ -81,11 +78,3 @@ async def test_the_rows_of_a_storm_are_what_they_should_be(opening: Opening) -> 
         async with service.database.read() as connection:
             total = (await connection.execute(select(func.count()).select_from(discoveries))).scalar_one()
         assert (total, seeded.broken, len(seeded.errors)) == (300, 1, 30)
-
-
-async def test_a_storm_of_two_workers_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Markers, kill -9, frozen workers, a provider that fails; `outreach storm` is the same with more of everything."""
-    code = await blow(Plan(16, 2, 2, "marker", "postgres", True), "json")
-    told = json.loads(capsys.readouterr().out)
-    assert code == 0, [one for one in told["checks"] if not one["holds"]]
-    assert told["counts"]["kills"] > 2

@@ -224,7 +224,9 @@ def _made(db: Store, spec: Spec[str], asked: Any, claims: list[Any], now: dateti
                 keys = list(dict.fromkeys(keys))  # a refused key that is named twice: one statement records it once
             return db.move_many(spec.moves[name], [f"j{key}" for key in keys], by="eve", now=now)
         case ("move_many_claims", name, _):
-            held = list({(one.key, one.fence): one for one in held}.values())  # of one claim named twice, either one moves
+            held = list(
+                {(one.key, one.fence): one for one in held}.values()
+            )  # of one claim named twice, either one moves
             return db.move_many(spec.moves[name], held, now=now)
         case (name, _, _):
             return getattr(db, name)(held, now=now)
