@@ -88,10 +88,15 @@ async def test_a_connection_is_not_left_busy_by_a_cancelled_call(
             hanging = asyncio.create_task(first.move(order.moves["pack"], "a"))
             await until(lambda: bool(pair.waiting()), "the commit waits for the standby")
             hanging.cancel()
+            await asyncio.wait((hanging,), timeout=DEADLINE)
+            assert hanging.done(), "the cancelled call still waits for its statement"
             with pytest.raises(asyncio.CancelledError):
                 await hanging
+            after = asyncio.create_task(first.move(order.moves["send"], "a"))
+            await asyncio.wait((after,), timeout=DEADLINE)
+            assert after.done(), "the connection is busy with the cancelled call"
             with pytest.raises((asyncpg.InterfaceError, DBAPIError, InvalidRequestError)):  # it is closed
-                await first.move(order.moves["send"], "a")
+                await after
         monkeypatch.setattr(unbroken, "PATIENCE", DEADLINE)
         with pair.held():
             ending = asyncio.create_task(second.move(order.moves["send"], "a"))
