@@ -13,7 +13,8 @@ A = TypeVar("A")
 B = TypeVar("B")
 Waiting = list[tuple[A, asyncio.Future[B | None]]]
 MAX_BATCH = 256
-_PROBES = 2
+_IS_AWAY = 2
+"""Failures in a row that are taken for a store that is away."""
 
 
 def in_order(waiting: "Waiting[A, B]") -> "tuple[Waiting[A, B], Waiting[A, B]]":
@@ -26,7 +27,8 @@ class Batcher(Generic[A, B]):
     """Gathers calls into batches, one batch at a time.
 
     `many` makes the calls of a batch and must not wait for one of them: it answers None for a call that has to be made
-    `alone`. Without `alone` it answers every call and is never called twice at once, for a store with one connection.
+    `alone`, and so are all calls of a batch that fails. Without `alone` it answers every call and is never called twice at
+    once, for a store with one connection.
     `choose` says which of the calls that wait can share a batch. With `passes`, a caller who is the only one goes straight
     through, and the next batch runs beside it.
     """
@@ -88,32 +90,19 @@ class Batcher(Generic[A, B]):
         try:
             error = await self._make(batch)
             if error is not None and self._one_by_one:
-                await self._find_bad_calls_in_order(batch, error)
-            elif error is not None:
-                await self._find_bad_calls(batch)
+                await self._find_bad_calls(batch, error)
         finally:
-            _answer(batch, [None] * len(batch))  # whoever has no answer asks alone
+            # whoever has no answer makes its call alone, in its own time: the next batch does not wait for it
+            _answer(batch, [None] * len(batch))
             # callers that were just answered run first and may call again: they belong in the next batch
             asyncio.get_running_loop().call_soon(self._begin)
 
-    async def _find_bad_calls(self, batch: "Waiting[A, B]") -> None:
-        """One of the calls is bad, or the store is away: then it is not asked again for each of them.
+    async def _find_bad_calls(self, batch: "Waiting[A, B]", error: Exception) -> None:
+        """Make the calls of a batch that failed one after the other.
 
-        The first few are made alone. If one of them has an answer, the others are made alone too; if none has, the others
-        are made together once more, and share the error if that fails.
+        Two failures in a row mean that the store is away: then it is not asked again for each call. The others are made
+        together once more, and share the error if that fails. A call that had a batch of its own was alone already.
         """
-        probed, batch[:] = batch[:_PROBES], batch[_PROBES:]  # those that are made alone are answered by their probe
-        probes = [asyncio.ensure_future(self._probe(call, future)) for call, future in probed]
-        is_away = True
-        for probe in asyncio.as_completed(probes):
-            if await probe:
-                is_away = False
-                _answer(batch, [None] * len(batch))
-        if is_away and batch and (error := await self._make(batch)):
-            _fail(batch, error)
-
-    async def _find_bad_calls_in_order(self, batch: "Waiting[A, B]", error: Exception) -> None:
-        """The same, one call after the other. A call that had a batch of its own was alone already."""
         if len(batch) == 1:
             return _fail(batch, error)
         in_a_row = 0
@@ -124,7 +113,7 @@ class Batcher(Generic[A, B]):
                 continue
             _fail([entry], failure)
             in_a_row += 1
-            if in_a_row == _PROBES:
+            if in_a_row == _IS_AWAY:
                 rest = batch[place:]
                 if rest and (failure := await self._make(rest)):
                     _fail(rest, failure)
@@ -138,21 +127,6 @@ class Batcher(Generic[A, B]):
         except Exception as error:
             return error
         return None
-
-    async def _probe(self, call: A, future: "asyncio.Future[B | None]") -> bool:
-        """Make a call alone and hand its end to its caller; whether it has an answer."""
-        try:
-            answer = await self._alone(call)
-        except asyncio.CancelledError:
-            future.cancel()
-            raise
-        except Exception as error:
-            if not future.done():
-                future.set_exception(error)
-            return False
-        if not future.done():
-            future.set_result(answer)
-        return True
 
 
 def _answer(batch: "Waiting[A, B]", answers: Sequence[B | None]) -> None:

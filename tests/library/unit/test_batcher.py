@@ -101,31 +101,47 @@ async def test_one_that_fails_does_not_fail_its_neighbours(numbers: tuple[int, .
     assert [end for end in ends if not isinstance(end, ValueError)] == [n * 2 for n in numbers if n > 0]
 
 
-async def test_two_that_fail_side_by_side_do_not_fail_their_neighbours() -> None:
-    """Which looks as if the store were away; the others ask together once more."""
+async def test_a_call_that_waits_alone_holds_up_no_later_batch() -> None:
+    """Its row is locked by another transaction, say; its neighbour has failed the batch."""
     doubling = Doubling()
-    ends = await together(batcher(doubling), -1, -2, 3, 4)
-    assert ends[2:] == [6, 8]
-    assert all(isinstance(end, ValueError) for end in ends[:2])
-    assert doubling.calls == [[-1, -2, 3, 4], [-1], [-2], [3, 4]]
+    locked = asyncio.Event()
+
+    async def alone(number: int) -> int:
+        if number == 7:
+            await locked.wait()
+        return await doubling.alone(number)
+
+    batched = Batcher(doubling.many, alone)
+    first = asyncio.gather(*map(batched.submit, (7, -1)), return_exceptions=True)
+    await until(lambda: [-1] in doubling.calls, "the bad call is made alone")
+    async with asyncio.timeout(10):
+        assert await together(batched, 1, 2) == [2, 4]
+    locked.set()
+    answer, error = await first
+    assert answer == 14
+    assert isinstance(error, ValueError)
 
 
-async def test_when_the_store_is_away_each_is_told_so_without_a_call_for_each() -> None:
-    """Each call may last as long as the patience with a store; so there are four, and not one for each."""
-    calls = []
+async def test_a_cancelled_caller_leaves_no_call_of_its_own_behind() -> None:
+    """What is made alone ends with its caller."""
+    doubling, ended = Doubling(), asyncio.Event()
 
-    class Away:
-        async def many(self, numbers: Sequence[int]) -> list[int]:
-            calls.append(len(numbers))
-            raise ConnectionError
+    async def alone(number: int) -> int:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return number
 
-        async def alone(self, number: int) -> int:
-            calls.append(1)
-            raise ConnectionError
-
-    ends = await together(batcher(Away()), *range(100))
-    assert all(isinstance(end, ConnectionError) for end in ends)
-    assert calls == [100, 1, 1, 98]
+    batched = Batcher(doubling.many, alone)
+    caller = asyncio.create_task(batched.submit(-1))
+    await until(lambda: doubling.calls == [[-1]], "the batch fails")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    caller.cancel()
+    async with asyncio.timeout(10):
+        await asyncio.wait([caller])
+        await ended.wait()
 
 
 async def test_one_that_fails_in_a_turn_of_its_own_is_not_made_again() -> None:
@@ -134,6 +150,15 @@ async def test_one_that_fails_in_a_turn_of_its_own_is_not_made_again() -> None:
     (end,) = await together(Batcher(doubling.many), -1)
     assert isinstance(end, ValueError)
     assert doubling.calls == [[-1]]
+
+
+async def test_without_another_way_two_that_fail_side_by_side_do_not_fail_their_neighbours() -> None:
+    """Which looks as if the store were away; the others are made together once more."""
+    doubling = Doubling()
+    ends = await together(Batcher(doubling.many), -1, -2, 3, 4)
+    assert ends[2:] == [6, 8]
+    assert all(isinstance(end, ValueError) for end in ends[:2])
+    assert doubling.calls == [[-1, -2, 3, 4], [-1], [-2], [3, 4]]
 
 
 @pytest.mark.parametrize("numbers", [(1, -1), (-1, 1, 2, 3), (1, 2, 3, -1), (-1, 1, -2, 2)], ids=str)
