@@ -79,7 +79,7 @@ class Ours:
             ran(item.key)
 
         async with connect(self._url) as db:
-            options: dict[str, Any] = {"poll": 0.01, "most": 8_000} if self._tuned else {}
+            options: dict[str, Any] = {"poll": 0.01, "max_batch": 8_000} if self._tuned else {}
             await Worker(db, Item.work, handler, finish=Item.finish, **options).run()
 
 

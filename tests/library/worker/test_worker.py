@@ -182,7 +182,7 @@ async def test_a_worker_that_cannot_work_is_not_made(ground: Ground) -> None:
         Worker(db(ground), job.claims["work"], seen_by([]), finish=jobs(ground).moves["finish"])
     with pytest.raises(CallError, match="parallel=0 would run nothing"):
         worker(ground, job, seen_by([]), parallel=0)
-    with pytest.raises(CallError, match="None is no handler"):
+    with pytest.raises(CallError, match="handler must be a callable that takes one Claim, got None"):
         worker(ground, job, None)
 
 

@@ -73,7 +73,7 @@ class Worker:
         check_claimable(claim)
         check_async(db, f"{claim}: a worker")
         if not callable(handler):
-            raise CallError(f"{claim}: {handler!r} is no handler; give a function of one claim")
+            raise CallError(f"{claim}: handler must be a callable that takes one Claim, got {handler!r}")
         if not finish.lifecycle.means(claim.lifecycle):
             raise CallError(f"{claim}: finish= is a move of {claim.lifecycle}, not {finish!r}")
         if any(status not in finish.sources for status in claim.held):
