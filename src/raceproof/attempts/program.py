@@ -31,7 +31,7 @@ class AttemptPrograms(SqlAttemptReading):
         """Make a row the owner's active attempt; end, keep or respect the one that is open."""
         alone = not self.dialect.in_transaction()
         program = transaction(self._begin(asked), self._start(asked, alone))
-        return (yield from outages_as_answers(asked.key, asked.attempts, program))
+        return outages_as_answers(asked.key, asked.attempts, program)
 
     def _start(self, asked: StartRequest, alone: bool) -> Program[StartAnswer]:
         attempts = asked.attempts

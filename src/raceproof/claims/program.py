@@ -46,7 +46,7 @@ class ClaimPrograms(ABC):
         self, request: ClaimRequest, key: Any
     ) -> Program[Claim[Any, Any] | Taken[Any] | Missing[Any] | Unknown[Any] | Conflict[Any]]:
         """One row by its key."""
-        return (yield from outages_as_answers(key, request.claim, self._one(request, key)))
+        return outages_as_answers(key, request.claim, self._one(request, key))
 
     def _one(self, request: ClaimRequest, key: Any) -> Program[Claim[Any, Any] | Taken[Any] | Missing[Any]]:
         parts = key_parts(request.claim.lifecycle, key, request.tenant)

@@ -7,14 +7,13 @@ a receiver that does not deduplicate.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from raceproof.deliveries.answers import DeliveryRecorded, RecordAnswer, SendAnswer, SendPermit
 from raceproof.deliveries.declared import Delivery, DeliveryState
-from raceproof.deliveries.request import SendRequest, permit_lost, record_values
+from raceproof.deliveries.request import SendRequest, permit_lost
 from raceproof.kernel.answers import Missing, outages_as_answers
 from raceproof.kernel.statement import Program
 
@@ -41,49 +40,41 @@ class DeliveryPrograms(ABC):
 
     def take(self, request: SendRequest) -> Program[SendAnswer]:
         """Get the permit to send, or learn who has it."""
-        return (yield from outages_as_answers(request.key, request.delivery, self._take(request)))
+        return outages_as_answers(request.key, request.delivery, self._take(request))
 
     def _take(self, request: SendRequest) -> Program[SendAnswer]:
         deadline = time.monotonic() + request.delivery.stale
-        match (yield from self._taken(request)):
-            case Won(fence, doubt, attempts, row):
-                return request.permit(fence, attempts, doubt, row or None, deadline)
-            case Found() as found:
-                return request.refused(*found)
-        return (yield from self._missing(request))
+        found = yield from self._taken(request)
+        if isinstance(found, Won):
+            return request.permit(found.fence, found.attempts, found.doubt, found.row or None, deadline)
+        return request.refused(*found) if found else (yield from self._missing(request))
 
     def mark(
         self, permit: SendPermit, state: DeliveryState, error: str | None, now: datetime | None
     ) -> Program[RecordAnswer | SendPermit]:
         """Record how the send ended; or, with SENDING, that it goes on."""
-        program = self._mark(permit, state, record_values(permit, state, error, now))
-        return (yield from outages_as_answers(permit.key, permit.declared, program))
+        return outages_as_answers(permit.key, permit.declared, self._mark(permit, state, error, now))
 
     def _mark(
-        self, permit: SendPermit, state: DeliveryState, values: Mapping[str, Any]
+        self, permit: SendPermit, state: DeliveryState, error: str | None, now: datetime | None
     ) -> Program[RecordAnswer | SendPermit]:
         deadline = time.monotonic() + permit.declared.stale
-        match (yield from self._recorded("mark", permit.declared, permit.parts, state, values)):
-            case Won(fence) if state is DeliveryState.SENDING:
-                return replace(permit, fence=fence, state=state, deadline=deadline)
-            case Won():
-                return DeliveryRecorded(permit.key, permit.declared, state)
-            case Found(found, holder):
-                return permit_lost(permit, found, holder)
-        return Missing(permit.key, permit.declared)
+        found = yield from self._recorded("mark", permit.declared, permit.parts, state, error, now, permit.fence)
+        if isinstance(found, Won):
+            if state is DeliveryState.SENDING:
+                return replace(permit, fence=found.fence, state=state, deadline=deadline)
+            return DeliveryRecorded(permit.key, permit.declared, state)
+        return permit_lost(permit, found.state, found.holder) if found else Missing(permit.key, permit.declared)
 
     def resolve(self, request: SendRequest, state: DeliveryState, error: str | None) -> Program[Any]:
         """Record the outcome of an uncertain delivery, after an operator has looked."""
-        program = self._resolve(request, state, {**request.values(), "error": error})
-        return (yield from outages_as_answers(request.key, request.delivery, program))
+        return outages_as_answers(request.key, request.delivery, self._resolve(request, state, error))
 
-    def _resolve(self, request: SendRequest, state: DeliveryState, values: Mapping[str, Any]) -> Program[Any]:
-        match (yield from self._recorded("resolve", request.delivery, request.parts, state, values)):
-            case Won():
-                return DeliveryRecorded(request.key, request.delivery, state)
-            case Found() as found:
-                return request.refused(*found)
-        return (yield from self._missing(request))
+    def _resolve(self, request: SendRequest, state: DeliveryState, error: str | None) -> Program[Any]:
+        found = yield from self._recorded("resolve", request.delivery, request.parts, state, error, request.now)
+        if isinstance(found, Won):
+            return DeliveryRecorded(request.key, request.delivery, state)
+        return request.refused(*found) if found else (yield from self._missing(request))
 
     def _missing(self, request: SendRequest) -> Program[Missing[Any]]:
         return Missing(request.key, request.delivery)
@@ -95,6 +86,13 @@ class DeliveryPrograms(ABC):
 
     @abstractmethod
     def _recorded(
-        self, action: str, delivery: Delivery, parts: tuple[Any, ...], state: DeliveryState, values: Mapping[str, Any]
+        self,
+        action: str,
+        delivery: Delivery,
+        parts: tuple[Any, ...],
+        state: DeliveryState,
+        error: str | None,
+        now: datetime | None,
+        fence: Any = None,
     ) -> Program[Won | Found | None]:
         """Write the state, if the caller has the permit ("mark") or the outcome is unknown ("resolve")."""

@@ -1,6 +1,6 @@
 """Deliveries on Redis and Valkey: each decision is one run of a script; see `redis.lua` beside this file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -38,12 +38,19 @@ class RedisDeliveries(RedisDeliveryReading, DeliveryPrograms):
         return Won(fence, doubt, attempts, columns)
 
     def _recorded(
-        self, action: str, delivery: Delivery, parts: tuple[Any, ...], state: DeliveryState, values: Mapping[str, Any]
+        self,
+        action: str,
+        delivery: Delivery,
+        parts: tuple[Any, ...],
+        state: DeliveryState,
+        error: str | None,
+        now: datetime | None,
+        fence: Any = None,
     ) -> Program[Won | Found | None]:
-        given = {"given_fence": values["fence"]} if action == "mark" else {}
-        if values["error"]:
-            given["given_error"] = values["error"]
-        row: Any = yield self._script(action, delivery, parts, state, given, values["now"])
+        given = {} if fence is None else {"given_fence": fence}
+        if error:
+            given["given_error"] = error
+        row: Any = yield self._script(action, delivery, parts, state, given, now)
         if not isinstance(row, list):
             return Won(text_of(row))
         return Found(*map(text_of, row[1:])) if row else None

@@ -1,6 +1,5 @@
 """One call of a delivery: checked before the store hears of it, and the answers it can have."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -74,19 +73,6 @@ def send_request(
     state = DeliveryState.RESERVED if reserve else DeliveryState.SENDING
     parts = delivery.parts(key, tenant)
     return SendRequest(delivery, key, parts, by or default_actor(), state, names, row_type, now)
-
-
-def record_values(
-    permit: SendPermit, state: DeliveryState, error: str | None, now: datetime | None
-) -> Mapping[str, Any]:
-    found: dict[str, Any] = {f"key_{i}": part for i, part in enumerate(permit.parts)}
-    return found | {
-        "fence": permit.fence,
-        "state": str(state),
-        "error": error,
-        "now": now,
-        "stale": permit.declared.stale,
-    }
 
 
 def permit_lost(permit: SendPermit, state: str, holder: Any) -> PermitLost:

@@ -1,6 +1,5 @@
 """Deliveries on SQL databases: each decision is one statement, on the row as it is after the lock."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -26,9 +25,17 @@ class SqlDeliveries(SqlDeliveryReading, DeliveryPrograms):
         return Found(state, holder, since) if fence is None else Won(fence, doubt, attempts, row)
 
     def _recorded(
-        self, action: str, delivery: Delivery, parts: tuple[Any, ...], state: DeliveryState, values: Mapping[str, Any]
+        self,
+        action: str,
+        delivery: Delivery,
+        parts: tuple[Any, ...],
+        state: DeliveryState,
+        error: str | None,
+        now: datetime | None,
+        fence: Any = None,
     ) -> Program[Won | Found | None]:
-        bound, now = self.dialect.bound(values), values["now"]
+        values = {"fence": fence, "state": str(state), "error": error, "now": now, "stale": delivery.stale}
+        bound = self.dialect.bound({f"key_{i}": part for i, part in enumerate(parts)} | values)
         rows = yield from self.dialect.retried(self.text(f"delivery.{action}", delivery, now, state).bind(bound))
         if rows:
             return Won(rows[0][0])

@@ -30,11 +30,11 @@ class LeasePrograms(ABC):
 
     def acquire(self, request: LeaseRequest) -> Program[LeaseAnswer]:
         """Become the holder, or learn who holds it."""
-        return (yield from self._decided("acquire", request))
+        return self._decided("acquire", request)
 
     def renew(self, request: LeaseRequest) -> Program[LeaseAnswer]:
         """Extend the lease if this is still the holder's epoch."""
-        return (yield from self._decided("renew", request))
+        return self._decided("renew", request)
 
     def release(self, request: LeaseRequest) -> Program[ReleaseAnswer]:
         """Give the lease up: the next holder need not wait for its end."""
@@ -47,7 +47,7 @@ class LeasePrograms(ABC):
         return _held(request, (yield from self._sent("look", request)))
 
     def _decided(self, action: str, request: LeaseRequest) -> Program[LeaseAnswer]:
-        return (yield from outages_as_answers(request.lease.name, request.lease, self._decide(action, request)))
+        return outages_as_answers(request.lease.name, request.lease, self._decide(action, request))
 
     def _decide(self, action: str, request: LeaseRequest) -> Program[LeaseGranted | LeaseHeldByOther]:
         deadline = time.monotonic() + request.lease.seconds

@@ -11,6 +11,8 @@ from raceproof.leases.program import Found, LeasePrograms
 from raceproof.leases.request import LeaseRequest
 
 FILES = (("raceproof.kernel", "counting.lua"), ("raceproof.leases", "redis.lua"))
+_NAMES = {action: f"lease.{action}" for action in ("acquire", "renew", "release", "look")}
+_GIVEN: tuple[str, ...] = ("by", "lease", "epoch")
 _TAKEN_OVER = 1
 
 
@@ -29,11 +31,11 @@ class RedisLeases(LeasePrograms):
         self._dialect = dialect
 
     def _sent(self, action: str, request: LeaseRequest) -> Program[Found]:
-        given: dict[str, Any] = {"by": request.by, "lease": request.lease.seconds, "epoch": request.epoch}
+        names, values = _GIVEN, [request.by, request.lease.seconds, request.epoch]
         if request.now is not None:
-            given["given_now"] = seconds_of(request.now)
-        made = _SCRIPTS.get(action, tuple(given))
-        row: Any = yield Statement(f"lease.{action}", made, list(given.values()), (self.key(request.lease),))
+            names, values = (*names, "given_now"), [*values, seconds_of(request.now)]
+        made = _SCRIPTS.get(action, names)
+        row: Any = yield Statement(_NAMES[action], made, values, (self.key(request.lease),))
         won, holder, epoch, until = map(text_of, row)
         taken_over = action == "acquire" and won == _TAKEN_OVER
         return Found(bool(won), holder or None, int(epoch), until or None, taken_over)
