@@ -156,13 +156,8 @@ def _check_nodes(
     moves: list[dict[str, Any]],
     log: list[Entry],
 ) -> None:
-    arrivals: dict[str, list[Entry]] = defaultdict(list)
-    taken: dict[str, list[Entry]] = defaultdict(list)
-    for one in log:
-        if one.kind == "arrived":
-            arrivals[one.cmd_id].append(one)
-        elif one.kind == "taken":
-            taken[one.cmd_id].append(one)
+    arrivals = _by_command(log, "arrived")
+    taken = _by_command(log, "taken")
     unkept = {(one.cmd_id, one.status) for one in log if one.kind == "gave" and one.cmd_id in rows} - said
     report.check(
         "every response that the broker took is evidence",
@@ -172,7 +167,7 @@ def _check_nodes(
     )
     twice = {key for key, times in taken.items() if len(times) > 1} - doubtful
     report.check("executed twice only what is reported as uncertain", not twice, _some(twice), "executed-once")
-    again = {key for key in happened.in_doubt if len(taken[key]) > 1}
+    again = {key for key in happened.in_doubt if len(taken.get(key, ())) > 1}
     report.check(
         "a doubtful command is not sent to a node that has booted since",
         not again,
@@ -196,11 +191,20 @@ def _check_nodes(
     arrived = [
         key
         for key, at in failed.items()
-        if key not in doubtful and any(one.ts + 1 < at and one.at < at for one in arrivals[key])
+        if key not in doubtful and any(one.ts + 1 < at and one.at < at for one in arrivals.get(key, ()))
     ]
     report.check("a send that is called failed did not arrive", not arrived, _some(arrived), "failed-did-not-arrive")
     report.check(*_stopped(happened, taken, arrivals))
     report.check(*_ordered(happened, taken))
+
+
+def _by_command(log: list[Entry], kind: str) -> dict[str, list[Entry]]:
+    """The entries of one kind by command, in their order; a command without any is not there."""
+    found: dict[str, list[Entry]] = {}
+    for one in log:
+        if one.kind == kind:
+            found.setdefault(one.cmd_id, []).append(one)
+    return found
 
 
 def _stopped(
