@@ -48,6 +48,8 @@ OUTAGE = 3.0
 AI_TIMEOUT = 2.0
 AT_ONCE = 2
 """Workers of a stage at once."""
+MOST_CUTS = 6
+"""A power cut may come when nothing is held: then there is another one."""
 AFTERWARDS = 15.0
 """Seconds in which a worker that was frozen ends what it had begun, while another has its slot."""
 ROUND = ("kill", "freeze", "down", "kill", "power", "freeze", "key", "kill", "rate")
@@ -255,7 +257,10 @@ async def _rage(storm: Storm) -> None:
             await storm.outage("")
         async with service.database.transaction() as (connection, _):
             await connection.execute(update(discoveries).values(vetting_rests_until=None))
-        await _cut_the_power(storm)
+        for _ in range(MOST_CUTS):
+            await _cut_the_power(storm)
+            if storm.cuts.held and (storm.cuts.by_marker or Form.MARKER not in plan.forms):
+                break
         await until(all_ended, LIMIT, every=1.0)
 
     async def all_work() -> bool:

@@ -138,7 +138,7 @@ class _Storm:
             await self._judge(plain, seconds, paused, metrics)
 
     async def _crowd(self) -> float:
-        crowd, small = self.crowd, self.users <= SMALL
+        crowd, small, wave = self.crowd, self.users <= SMALL, self.users
         trouble = asyncio.create_task(
             self.instances.trouble(
                 self.ingests,
@@ -151,8 +151,16 @@ class _Storm:
         began, limit = time.monotonic(), LIMIT_IN_SHORT if small else LIMIT
         with Bar("users logged in", self.users) as bar:
             crowding = [asyncio.create_task(crowd.log_in(number)) for number in range(self.users)]
-            while not all(task.done() for task in crowding) and time.monotonic() - began < limit:
-                await asyncio.wait(crowding, timeout=0.5)
+            while time.monotonic() - began < limit:
+                waiting = [task for task in crowding if not task.done()]
+                if waiting:
+                    await asyncio.wait(waiting, timeout=0.5)
+                elif self.instances.kills < LEAST_KILLS or not self.instances.pauses:
+                    # a quick machine is through before anything has happened: more users come
+                    crowding += [asyncio.create_task(crowd.log_in(self.users + number)) for number in range(wave)]
+                    self.users += wave
+                else:
+                    break
                 bar.at(crowd.logged_in)
         seconds = time.monotonic() - began
         trouble.cancel()
