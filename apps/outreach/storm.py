@@ -32,7 +32,7 @@ from outreach.opening import Purpose
 from outreach.service import Service, prepared
 from outreach.settings import Settings
 from outreach.storm_audit import events, install
-from outreach.storm_clock import PowerCuts, minutes_pass
+from outreach.storm_clock import PowerCuts, end_pauses, minutes_pass
 from outreach.storm_drills import Drills
 from outreach.storm_oracle import Happened, judge
 from outreach.storm_rows import BROKEN, ended, examine, fill
@@ -346,6 +346,7 @@ async def _cut_the_power(storm: Storm) -> None:
     for one in storm.workers:
         if one not in last:
             await _kill(storm, one)
+    await end_pauses(storm.service.database)  # a stage that an outage has paused holds nothing
     await until(one_is_calling, 30, every=0.02)  # the slots of the dead are free soon
     calling = await _callers(storm)
     for one in sorted(last, key=lambda one: one.name not in calling):

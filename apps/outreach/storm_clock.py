@@ -65,6 +65,12 @@ def _earlier(marker: str, minutes: int) -> str | None:
     return ":".join((*begin, written))
 
 
+async def end_pauses(database: Database) -> None:
+    """Of all stages, as if their time were over."""
+    async with database.transaction() as (connection, _):
+        await connection.execute(update(pauses).values(until=None))
+
+
 @dataclass
 class PowerCuts:
     """What was held when all workers died, and what of it real claims could take when."""
@@ -80,8 +86,7 @@ class PowerCuts:
     async def pass_an_hour(self, database: Database, claiming: Claiming) -> None:
         """To be called when no worker is alive."""
         held = await _last_words(database)
-        async with database.transaction() as (connection, _):
-            await connection.execute(update(pauses).values(until=None))
+        await end_pauses(database)
         await minutes_pass(database, AFTER_THE_CAP, claiming.form)
         early = await claimable(database, claiming, held)
         await minutes_pass(database, AFTER_STALE - AFTER_THE_CAP, claiming.form)
