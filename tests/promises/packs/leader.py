@@ -188,7 +188,7 @@ def replaced_leader(world: World) -> None:
             await db.release_lease(LeaseGranted(LEASE, found.by, found.epoch, 0.0))
             await db.acquire_lease(LEASE, "operator")
 
-    world.sometimes("a leader is replaced", lambda moment: outcomes(moment, LEASE, "held by another", "lead"))
+    world.sometimes("a leader is replaced", lambda moment: outcomes(moment, LEASE, "held by another", "lease"))
 
 
 PACKS = [
