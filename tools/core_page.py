@@ -68,7 +68,7 @@ DECISIONS = (
     ),
     Decision(
         "Claim rows",
-        "`db.claim(Job.work, limit)`: up to so many rows in order, each for this caller alone.",
+        "`db.claim(Job.work, limit)`: up to `limit` rows in order, each for this caller alone.",
         "jobs",
         {
             "postgres": (("claim by the store's clock, returning", "claim.acquire"),),
@@ -88,7 +88,7 @@ DECISIONS = (
             ),
             Guard(
                 "P3, P13",
-                "nobody holds the row, or the lease has ended by the store's clock",
+                "the row has no holder, or the lease has ended by the store's clock",
                 't."claimed_until" <= statement_timestamp()',
                 't."claimed_until" <= strftime(',
                 "if is_held(columns_end(seen[2]), seen[3])",
@@ -109,14 +109,14 @@ DECISIONS = (
             ),
             Guard(
                 "L7",
-                "a row that kills its workers has so many attempts",
+                "a row that kills its workers is not claimed more than `max_attempts` times",
                 'COALESCE(t."attempts", 0) < 3',
                 'COALESCE(t."attempts", 0) < 3',
                 "if (tonumber(seen[5]) or 0) >= 3",
             ),
             Guard(
                 "P3",
-                "nobody else takes the row meanwhile, and the write looks once more",
+                "no other claim takes the row meanwhile",
                 "FOR NO KEY UPDATE OF t SKIP LOCKED",
                 _LOCKED,
                 _SCRIPT,
@@ -212,7 +212,7 @@ DECISIONS = (
             ),
             Guard(
                 "P7",
-                "nobody is sending",
+                "no process is sending",
                 't."receipt_sending_at" IS NULL',
                 't."receipt_sending_at" IS NULL',
                 "not seen[1]",
